@@ -1,0 +1,1 @@
+"""The inference engine: one model of the ``qwen3_5`` family, eight lanes, answers with and without generating."""

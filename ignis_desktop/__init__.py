@@ -1,0 +1,1 @@
+"""Ignis Desktop: window, local server and command line around the engine."""

@@ -1,0 +1,1 @@
+"""Operations of the model: each a plain torch reference and, beside it, a Triton kernel."""
