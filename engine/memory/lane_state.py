@@ -1,0 +1,76 @@
+"""Recurrent and convolution state of the Gated DeltaNet layers, in slots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from engine.config import TextConfig
+
+
+class LaneState:
+    """Buffers for ``slots`` sequences, reserved once. Slots 0 … lanes − 1 are lanes, the rest retained state."""
+
+    def __init__(self, config: TextConfig, slots: int, device: torch.device, dtype: torch.dtype) -> None:
+        layers = len(config.gdn_layers)
+        heads = config.gdn_value_heads
+        self._recurrent = torch.zeros(layers, slots, heads, config.gdn_key_dim, config.gdn_value_dim, device=device)
+        self._conv = torch.zeros(layers, slots, config.conv_width - 1, config.gdn_channels, device=device, dtype=dtype)
+
+    @staticmethod
+    def bytes_per_slot(config: TextConfig, dtype: torch.dtype) -> int:
+        recurrent = config.gdn_value_heads * config.gdn_key_dim * config.gdn_value_dim * 4
+        conv = (config.conv_width - 1) * config.gdn_channels * dtype.itemsize
+        return len(config.gdn_layers) * (recurrent + conv)
+
+    @property
+    def nbytes(self) -> int:
+        return self._recurrent.nbytes + self._conv.nbytes
+
+    def clear(self, slot: int) -> None:
+        """A slot as at a sequence's start."""
+        self._recurrent[:, slot].zero_()
+        self._conv[:, slot].zero_()
+
+    def copy(self, source: int, target: int) -> None:
+        self._recurrent[:, target] = self._recurrent[:, source]
+        self._conv[:, target] = self._conv[:, source]
+
+    def at(self, layer: int, slot: int) -> tuple[Tensor, Tensor]:
+        """Views (convolution [W − 1, C], recurrence [H, Dk, Dv]) of one slot; writing to them changes the slot."""
+        return self._conv[layer, slot], self._recurrent[layer, slot]
+
+    def recurrent(self, layer: int, slots: Sequence[int]) -> Tensor:
+        """float32 [B, H, Dk, Dv]: a view when the slots stand side by side, else a copy to be stored back."""
+        return _select(self._recurrent[layer], slots)
+
+    def conv(self, layer: int, slots: Sequence[int]) -> Tensor:
+        """[B, W − 1, C], likewise."""
+        return _select(self._conv[layer], slots)
+
+    def store_recurrent(self, layer: int, slots: Sequence[int], value: Tensor) -> None:
+        _store(self._recurrent[layer], slots, value)
+
+    def store_conv(self, layer: int, slots: Sequence[int], value: Tensor) -> None:
+        _store(self._conv[layer], slots, value)
+
+
+def _side_by_side(slots: Sequence[int]) -> bool:
+    return all(slot == slots[0] + i for i, slot in enumerate(slots))
+
+
+def _select(buffer: Tensor, slots: Sequence[int]) -> Tensor:
+    if _side_by_side(slots):
+        return buffer[slots[0] : slots[0] + len(slots)]
+    return buffer[list(slots)]
+
+
+def _store(buffer: Tensor, slots: Sequence[int], value: Tensor) -> None:
+    if _side_by_side(slots):
+        target = buffer[slots[0] : slots[0] + len(slots)]
+        if target.data_ptr() != value.data_ptr():
+            target.copy_(value)
+    else:
+        buffer[list(slots)] = value

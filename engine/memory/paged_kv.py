@@ -1,0 +1,76 @@
+"""The KV pool: keys and values of the full-attention layers in pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from engine.config import TextConfig
+
+
+class PagedRun(Protocol):
+    """What the pool needs to know of a run (``engine.model.decoder.Run``)."""
+
+    @property
+    def length(self) -> int: ...
+    @property
+    def past(self) -> int: ...
+    @property
+    def pages(self) -> Sequence[int]: ...
+
+
+class PagedKV:
+    """Buffers for ``pages`` pages, reserved once and never grown."""
+
+    def __init__(
+        self, config: TextConfig, pages: int, page_size: int, device: torch.device, dtype: torch.dtype
+    ) -> None:
+        self.page_size = page_size
+        shape = (len(config.full_layers), 2, pages * page_size, config.num_kv_heads, config.head_dim)
+        # Not zeroed: nothing is read that was not written, and untouched memory costs no resident page on the host.
+        self._rows = torch.empty(shape, dtype=dtype, device=device)
+
+    @property
+    def nbytes(self) -> int:
+        return self._rows.nbytes
+
+    @staticmethod
+    def bytes_per_token(config: TextConfig, dtype: torch.dtype) -> int:
+        return len(config.full_layers) * 2 * config.num_kv_heads * config.head_dim * dtype.itemsize
+
+    def rows(self, runs: Sequence[PagedRun]) -> Tensor:
+        """Pool rows of all new tokens of all runs, in order: int64 [T]."""
+        size = self.page_size
+        rows = [
+            run.pages[position // size] * size + position % size
+            for run in runs
+            for position in range(run.past, run.past + run.length)
+        ]
+        return torch.tensor(rows, device=self._rows.device)
+
+    def write(self, layer: int, rows: Tensor, keys: Tensor, values: Tensor) -> None:
+        """Store keys and values [T, Hkv, D] of full-attention layer number ``layer`` at pool rows [T]."""
+        self._rows[layer, 0].index_copy_(0, rows, keys)
+        self._rows[layer, 1].index_copy_(0, rows, values)
+
+    def read(self, layer: int, pages: Sequence[int], length: int) -> tuple[Tensor, Tensor]:
+        """Keys and values [length, Hkv, D] of a lane's first ``length`` tokens; a view where its pages stand side by
+        side, a copy elsewhere."""
+        size = self.page_size
+        used = pages[: -(-length // size)]
+        first = used[0]
+        if used[-1] - first == len(used) - 1 and all(page == first + i for i, page in enumerate(used)):
+            span = self._rows[layer, :, first * size : first * size + length]
+            return span[0], span[1]
+        index = torch.tensor(used, device=self._rows.device)
+        paged = self._rows[layer].view(2, -1, size, *self._rows.shape[3:])
+        whole = paged.index_select(1, index).flatten(1, 2)[:, :length]
+        return whole[0], whole[1]
+
+    def copy_page(self, source: int, target: int) -> None:
+        """Copy one page in all layers: a page that two owners are about to write differently."""
+        size = self.page_size
+        self._rows[:, :, target * size : (target + 1) * size] = self._rows[:, :, source * size : (source + 1) * size]

@@ -1,0 +1,1 @@
+"""The network: text decoder, vision tower, positions."""

@@ -1,0 +1,44 @@
+"""The short depthwise causal convolution in front of a Gated DeltaNet, followed by SiLU."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def causal_conv_chunk(x: Tensor, weight: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    """Convolve a run of consecutive tokens of one sequence.
+
+    Args:
+        x: [T, C], the inputs.
+        weight: [W, C], tap 0 on the oldest token.
+        state: [W - 1, C], the inputs just before the run (zeros at a sequence's start).
+
+    Returns:
+        (SiLU of the convolution [T, C], the new state [W - 1, C]).
+    """
+    width, length = weight.shape[0], x.shape[0]
+    padded = torch.cat([state, x])
+    y = padded[:length] * weight[0]
+    for tap in range(1, width):
+        y = torch.addcmul(y, padded[tap : tap + length], weight[tap])
+    return F.silu(y), padded[length:]
+
+
+def causal_conv_step(x: Tensor, weight: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    """One token for each of B sequences.
+
+    Args:
+        x: [B, C].
+        weight: [W, C].
+        state: [B, W - 1, C].
+
+    Returns:
+        (SiLU of the convolution [B, C], the new state [B, W - 1, C]).
+    """
+    window = torch.cat([state, x[:, None]], dim=1)
+    y = window[:, 0] * weight[0]
+    for tap in range(1, weight.shape[0]):
+        y = torch.addcmul(y, window[:, tap], weight[tap])
+    return F.silu(y), window[:, 1:]

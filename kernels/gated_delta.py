@@ -1,0 +1,96 @@
+"""Gated DeltaNet's recurrence: S ← e^g S;  S ← S + k ⊗ β(v − Sᵀk);  o = Sᵀq / √d.
+
+Equations: Yang et al., "Gated Delta Networks" (arXiv 2412.06464); the chunked form is its WY representation.
+Everything is float32: the state is carried over whole contexts and decays by products of many gates.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+CHUNK = 64
+"""Tokens solved together. The cost inside a chunk grows with its length, the number of sequential steps falls."""
+
+
+def l2_normalise(x: Tensor) -> Tensor:
+    """x / √(Σx² + 1e-6) over the last dimension, in float32."""
+    x = x.float()
+    return x * torch.rsqrt(x.square().sum(-1, keepdim=True) + 1e-6)
+
+
+def gated_delta_step(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Tensor) -> Tensor:
+    """One token for each of B sequences; ``state`` is updated in place.
+
+    Args:
+        q, k: [B, H, Dk], not yet normalised.
+        v: [B, H, Dv].
+        g: float32 [B, H], log of the decay (≤ 0).
+        beta: [B, H], how far the old value is replaced (0–1).
+        state: float32 [B, H, Dk, Dv].
+
+    Returns:
+        float32 [B, H, Dv].
+    """
+    q = l2_normalise(q) * q.shape[-1] ** -0.5
+    k = l2_normalise(k)
+    state.mul_(g.exp()[..., None, None])
+    recalled = torch.matmul(k[..., None, :], state)
+    change = (v.float()[..., None, :] - recalled) * beta.float()[..., None, None]
+    state.add_(k[..., :, None] * change)
+    return torch.matmul(q[..., None, :], state).squeeze(-2)
+
+
+def gated_delta_chunked(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Tensor) -> Tensor:
+    """A run of T consecutive tokens of one sequence as matrix products over chunks; ``state`` is updated in place.
+
+    Within a chunk the T deltas form a unit lower triangular system: with decays γ(i,j) = e^(G_i − G_j),
+    A = strict lower part of (β k kᵀ ⊙ γ), the values that are really written are
+    u = (I + A)⁻¹ (β v − β e^G k S). Only S is carried from chunk to chunk.
+
+    Args:
+        q, k: [T, H, Dk], not yet normalised.
+        v: [T, H, Dv].
+        g: float32 [T, H], log decays.
+        beta: [T, H].
+        state: float32 [H, Dk, Dv].
+
+    Returns:
+        float32 [T, H, Dv].
+    """
+    length, heads, dk = q.shape
+    dv = v.shape[-1]
+    size = min(CHUNK, length)
+    pad = -length % size
+    chunks = (length + pad) // size
+
+    def chunked(x: Tensor) -> Tensor:
+        """[T, H, D] → [H, chunks, size, D], padded with tokens that change nothing (β = 0, g = 0)."""
+        return F.pad(x.float(), (0, 0, 0, 0, 0, pad)).view(chunks, size, heads, -1).permute(2, 0, 1, 3)
+
+    q = chunked(l2_normalise(q) * dk**-0.5)
+    k = chunked(l2_normalise(k))
+    v = chunked(v)
+    beta = chunked(beta[..., None])
+    total = chunked(g[..., None]).squeeze(-1).cumsum(-1)
+
+    lower = torch.ones(size, size, dtype=torch.bool, device=q.device).tril()
+    decay = (total[..., :, None] - total[..., None, :]).masked_fill(~lower, float("-inf")).exp()
+    k_beta = k * beta
+    keys = k.transpose(-1, -2)
+    system = (k_beta @ keys) * decay
+    right = torch.cat([v * beta, k_beta * total.exp()[..., None]], dim=-1)
+    solved = torch.linalg.solve_triangular(system, right, upper=False, unitriangular=True)
+    values, reads = solved[..., :dv], solved[..., dv:]
+    within = (q @ keys) * decay
+    q_decayed = q * total.exp()[..., None]
+    k_decayed = (k * (total[..., -1:] - total).exp()[..., None]).transpose(-1, -2)
+    last = total[..., -1].exp()[..., None, None]
+
+    out = torch.empty(heads, chunks, size, dv, dtype=torch.float32, device=q.device)
+    for i in range(chunks):
+        written = values[:, i] - reads[:, i] @ state
+        out[:, i] = q_decayed[:, i] @ state + within[:, i] @ written
+        state.mul_(last[:, i]).add_(k_decayed[:, i] @ written)
+    return out.permute(1, 2, 0, 3).reshape(chunks * size, heads, dv)[:length]
