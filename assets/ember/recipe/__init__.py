@@ -1,0 +1,1 @@
+"""How Ember was trained: data makers, training, evaluation and export. See README.md."""
