@@ -5,17 +5,14 @@ Matrices that see the same input are joined, so that a layer is a handful of pro
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from engine.config import ModelConfig
-
-ReadTensor = Callable[[str, torch.dtype], Tensor]
-"""(name, dtype) → the tensor on the engine's device."""
 
 
 @dataclass(frozen=True)
@@ -99,81 +96,111 @@ class VisionWeights:
     merger_fc2: Linear
 
 
-def read_text(config: ModelConfig, read: ReadTensor, dtype: torch.dtype) -> TextWeights:
-    """All of the decoder's weights; ``read`` is called once for each tensor of the checkpoint."""
+class WeightSource(Protocol):
+    """Where weights come from (``engine.checkpoint.reader.Checkpoint``)."""
+
+    def shape(self, name: str) -> tuple[int, ...]: ...
+    def copy_into(self, name: str, out: Tensor) -> None: ...
+
+
+class _Reader:
+    """Reads each tensor straight into its final buffer."""
+
+    def __init__(self, source: WeightSource, device: torch.device, dtype: torch.dtype) -> None:
+        self._source = source
+        self._device = device
+        self._dtype = dtype
+
+    def __call__(self, name: str, dtype: torch.dtype | None = None) -> Tensor:
+        out = torch.empty(self._source.shape(name), dtype=dtype or self._dtype, device=self._device)
+        self._source.copy_into(name, out)
+        return out
+
+    def joined(self, *names: str) -> Linear:
+        """Several matrices of one input as one, stacked by output."""
+        shapes = [self._source.shape(name) for name in names]
+        out = torch.empty((sum(s[0] for s in shapes), shapes[0][1]), dtype=self._dtype, device=self._device)
+        for name, part in zip(names, out.split([s[0] for s in shapes]), strict=True):
+            self._source.copy_into(name, part)
+        return Linear(out)
+
+    def linear(self, name: str) -> Linear:
+        return Linear(self(name + ".weight"), self(name + ".bias"))
+
+    def centred(self, name: str) -> Tensor:
+        """A zero-centred norm's scale, 1 + w in float32."""
+        return 1.0 + self(name, torch.float32)
+
+    def norm(self, name: str) -> tuple[Tensor, Tensor]:
+        return self(name + ".weight"), self(name + ".bias")
+
+
+def read_text(config: ModelConfig, source: WeightSource, device: torch.device, dtype: torch.dtype) -> TextWeights:
+    """All of the decoder's weights in the compute type (norms and gates in float32)."""
+    read = _Reader(source, device, dtype)
     base = "model.language_model."
-    text = config.text
-
-    def joined(*names: str) -> Linear:
-        return Linear(torch.cat([read(name, dtype) for name in names]))
-
-    def centred(name: str) -> Tensor:
-        return 1.0 + read(name, torch.float32)
-
     layers = []
-    for index, kind in enumerate(text.layer_types):
+    for index, kind in enumerate(config.text.layer_types):
         layer = f"{base}layers.{index}."
         mixer: AttentionWeights | DeltaNetWeights
         if kind == "full_attention":
             at = layer + "self_attn."
             mixer = AttentionWeights(
-                qkv=joined(at + "q_proj.weight", at + "k_proj.weight", at + "v_proj.weight"),
-                out=Linear(read(at + "o_proj.weight", dtype)),
-                q_norm=centred(at + "q_norm.weight"),
-                k_norm=centred(at + "k_norm.weight"),
+                qkv=read.joined(at + "q_proj.weight", at + "k_proj.weight", at + "v_proj.weight"),
+                out=Linear(read(at + "o_proj.weight")),
+                q_norm=read.centred(at + "q_norm.weight"),
+                k_norm=read.centred(at + "k_norm.weight"),
             )
         else:
             at = layer + "linear_attn."
             mixer = DeltaNetWeights(
-                inputs=joined(*(f"{at}in_proj_{part}.weight" for part in ("qkv", "z", "b", "a"))),
-                conv=read(at + "conv1d.weight", dtype)[:, 0].T.contiguous(),
+                inputs=read.joined(*(f"{at}in_proj_{part}.weight" for part in ("qkv", "z", "b", "a"))),
+                conv=read(at + "conv1d.weight")[:, 0].T.contiguous(),
                 decay=-read(at + "A_log", torch.float32).exp(),
                 dt_bias=read(at + "dt_bias", torch.float32),
                 norm=read(at + "norm.weight", torch.float32),
-                out=Linear(read(at + "out_proj.weight", dtype)),
+                out=Linear(read(at + "out_proj.weight")),
             )
-        mlp = MlpWeights(
-            gate_up=joined(layer + "mlp.gate_proj.weight", layer + "mlp.up_proj.weight"),
-            down=Linear(read(layer + "mlp.down_proj.weight", dtype)),
-        )
         layers.append(
             LayerWeights(
-                centred(layer + "input_layernorm.weight"), centred(layer + "post_attention_layernorm.weight"), mixer, mlp
+                input_norm=read.centred(layer + "input_layernorm.weight"),
+                post_norm=read.centred(layer + "post_attention_layernorm.weight"),
+                mixer=mixer,
+                mlp=MlpWeights(
+                    gate_up=read.joined(layer + "mlp.gate_proj.weight", layer + "mlp.up_proj.weight"),
+                    down=Linear(read(layer + "mlp.down_proj.weight")),
+                ),
             )
         )
-    embedding = read(base + "embed_tokens.weight", dtype)
-    head = embedding if text.tied_embedding else read("lm_head.weight", dtype)
-    return TextWeights(embedding, tuple(layers), centred(base + "norm.weight"), Linear(head))
+    embedding = read(base + "embed_tokens.weight")
+    head = embedding if config.text.tied_embedding else read("lm_head.weight")
+    return TextWeights(embedding, tuple(layers), read.centred(base + "norm.weight"), Linear(head))
 
 
-def read_vision(config: ModelConfig, read: ReadTensor, dtype: torch.dtype) -> VisionWeights | None:
+def read_vision(
+    config: ModelConfig, source: WeightSource, device: torch.device, dtype: torch.dtype
+) -> VisionWeights | None:
     """The vision tower's weights, or None for a model without one."""
     if config.vision is None:
         return None
+    read = _Reader(source, device, dtype)
     base = "model.visual."
-
-    def linear(name: str) -> Linear:
-        return Linear(read(name + ".weight", dtype), read(name + ".bias", dtype))
-
-    def norm(name: str) -> tuple[Tensor, Tensor]:
-        return read(name + ".weight", dtype), read(name + ".bias", dtype)
-
-    patch = linear(base + "patch_embed.proj")
+    patch = read.linear(base + "patch_embed.proj")
     return VisionWeights(
         patch=Linear(patch.weight.flatten(1), patch.bias),
         positions=read(base + "pos_embed.weight", torch.float32),
         blocks=tuple(
             VisionBlockWeights(
-                norm1=norm(f"{base}blocks.{i}.norm1"),
-                qkv=linear(f"{base}blocks.{i}.attn.qkv"),
-                proj=linear(f"{base}blocks.{i}.attn.proj"),
-                norm2=norm(f"{base}blocks.{i}.norm2"),
-                fc1=linear(f"{base}blocks.{i}.mlp.linear_fc1"),
-                fc2=linear(f"{base}blocks.{i}.mlp.linear_fc2"),
+                norm1=read.norm(f"{base}blocks.{i}.norm1"),
+                qkv=read.linear(f"{base}blocks.{i}.attn.qkv"),
+                proj=read.linear(f"{base}blocks.{i}.attn.proj"),
+                norm2=read.norm(f"{base}blocks.{i}.norm2"),
+                fc1=read.linear(f"{base}blocks.{i}.mlp.linear_fc1"),
+                fc2=read.linear(f"{base}blocks.{i}.mlp.linear_fc2"),
             )
             for i in range(config.vision.depth)
         ),
-        merger_norm=norm(base + "merger.norm"),
-        merger_fc1=linear(base + "merger.linear_fc1"),
-        merger_fc2=linear(base + "merger.linear_fc2"),
+        merger_norm=read.norm(base + "merger.norm"),
+        merger_fc1=read.linear(base + "merger.linear_fc1"),
+        merger_fc2=read.linear(base + "merger.linear_fc2"),
     )

@@ -94,6 +94,19 @@ def hf_config(
 
 
 @dataclass
+class StateDict:
+    """A state dict as a source of weights."""
+
+    tensors: dict[str, Tensor]
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return tuple(self.tensors[name].shape)
+
+    def copy_into(self, name: str, out: Tensor) -> None:
+        out.copy_(self.tensors[name])
+
+
+@dataclass
 class Pair:
     """One set of weights, twice."""
 
@@ -166,13 +179,11 @@ def make_pair(shape: str = "plain", seed: int = 0) -> Pair:
     tensors = {name: tensor.detach() for name, tensor in hf.state_dict().items()}
     ours = ModelConfig.from_dict(config.to_dict())
 
-    def read(name: str, dtype: torch.dtype) -> Tensor:
-        return tensors[name].to(dtype)
-
+    source = StateDict(tensors)
     cpu = torch.device("cpu")
     state = LaneState(ours.text, 8, cpu, torch.float32)
     kv = PagedKV(ours.text, 128, PAGE, cpu, torch.float32)
-    decoder = Decoder(ours, read_text(ours, read, torch.float32), kv, state)
-    vision_weights = read_vision(ours, read, torch.float32)
+    decoder = Decoder(ours, read_text(ours, source, cpu, torch.float32), kv, state)
+    vision_weights = read_vision(ours, source, cpu, torch.float32)
     assert ours.vision is not None and vision_weights is not None
     return Pair(hf, ours, decoder, VisionTower(ours.vision, vision_weights, cpu, torch.float32), state, kv)
