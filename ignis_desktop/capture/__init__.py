@@ -1,0 +1,1 @@
+"""Taking screenshots, and where their pixels lie on the desktop."""
