@@ -1,0 +1,289 @@
+"""Logs with questions: events of ``events.txt`` in real line formats, with near-duplicates that differ in a digit.
+
+A document is a list of lines and questions, each with the index of the line that answers or None when none does.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+SLOT = re.compile(r"{(\w+)}")
+VALUE_SLOTS = ("ip", "ip2", "id", "mail", "host", "pkg", "hex", "hex2", "mac", "num", "path", "port", "pid", "ver", "amt")
+
+
+@dataclass(frozen=True)
+class Event:
+    """One kind of event; ``slots`` are the names that stand in its message."""
+
+    level: str
+    area: str
+    message: str
+    questions: tuple[str, ...]
+
+    @property
+    def slots(self) -> frozenset[str]:
+        return frozenset(SLOT.findall(self.message))
+
+
+@dataclass
+class Document:
+    """Lines of evidence and questions about them; a question's line is None when no line answers it."""
+
+    lines: list[str]
+    questions: list[tuple[str, int | None]] = field(default_factory=list)
+
+
+@lru_cache
+def events() -> tuple[Event, ...]:
+    text = Path(__file__).with_name("events.txt").read_text()
+    rows = [row.split(" | ") for row in text.splitlines() if row and not row.startswith("#")]
+    return tuple(
+        Event(level.strip(), area.strip(), message.strip(), tuple(q.strip() for q in questions.split(";")))
+        for level, area, message, questions in rows
+    )
+
+
+SERVICES = (
+    "nginx sshd kernel systemd cron postgres redis dockerd kubelet auth-service billing api-gateway scheduler mailer worker "
+    "payment-svc inventory search-indexer cache-proxy NetworkManager bluetoothd cupsd dbus-daemon rsyslogd mysqld haproxy "
+    "consul vault etcd prometheus grafana node-exporter fluentd jenkins gitea postfix dovecot named chronyd udevd"
+).split()
+PEOPLE = (
+    "alice bob carol david emma frank grace hugo ivan julia karim lena marco nina oscar paula quentin rosa sven tara umar "
+    "vera will xenia yusuf zoe ahmed bea chen dora elif femi gita hana igor jonas admin root deploy backup guest jenkins"
+).split()
+SYLLABLES = "ba be bi bo da de di du fa fi ga go ka ke ko la le li lo ma me mi mo na ne ni no pa pe ra re ri ro sa se si so ta te ti to va vi za zu".split()
+EXTENSIONS = "pdf png txt zip csv docx mp4 json xml log sql tar.gz".split()
+
+
+class Values:
+    """Draws values for slots; ``words`` are the ordinary words identifiers are made of."""
+
+    def __init__(self, rng: random.Random, words: list[str]) -> None:
+        self.rng, self.words = rng, words
+
+    def word(self) -> str:
+        r = self.rng
+        if self.words and r.random() < 0.8:
+            return r.choice(self.words).lower()
+        return "".join(r.choice(SYLLABLES) for _ in range(r.randint(2, 4)))
+
+    def hex(self, digits: int) -> str:
+        return f"{self.rng.getrandbits(4 * digits):0{digits}x}"
+
+    def ip(self) -> str:
+        r = self.rng
+        head = r.choice(("10.0.0", "192.168.1", "172.16.4", None, None))
+        tail = ".".join(str(r.randint(1, 254)) for _ in range(1 if head else 4))
+        return f"{head}.{tail}" if head else tail
+
+    def identifier(self) -> str:
+        r = self.rng
+        return r.choice((str(r.randint(100, 999_999)), self.hex(8), f"{self.word()[:4]}-{r.randint(1, 9999)}", self.hex(12).upper()))
+
+    def path(self) -> str:
+        r = self.rng
+        root = r.choice(("/var/log/", "/etc/", "/home/", "/mnt/", "/srv/data/", "/usr/share/", "/opt/", "C:\\Data\\", "/tmp/"))
+        return root + self.word() + r.choice(("", ".conf", ".db", f"/{self.word()}", f"/{self.word()}.yaml", f"{r.randint(1, 99)}.log"))
+
+    def draw(self) -> dict[str, str]:
+        r, w = self.rng, self.word
+        version = lambda: f"{r.randint(0, 12)}.{r.randint(0, 30)}.{r.randint(0, 40)}"  # noqa: E731
+        return {
+            "ip": self.ip(), "ip2": self.ip(), "port": str(r.randint(20, 65000)), "port2": str(r.choice((22, 80, 443, 3306, 8080, r.randint(20, 65000)))),
+            "user": r.choice(PEOPLE) + r.choice(("", "", str(r.randint(1, 99)), f".{w()}")), "n": str(r.randint(1, 99)), "n2": str(r.randint(1, 200)),
+            "n3": str(r.randint(2, 120)), "num": str(r.randint(1000, 9_999_999)), "num2": str(r.randint(1000, 9_999_999)), "ms": str(r.randint(1, 30000)),
+            "pct": str(r.randint(1, 100)), "mb": str(r.randint(1, 9000)), "gb": str(r.randint(1, 900)), "kb": str(r.randint(10_000, 9_000_000)),
+            "kb2": str(r.randint(10_000, 9_000_000)), "pid": str(r.randint(100, 65_000)), "amt": f"{r.randint(1, 999)}.{r.randint(0, 99):02d}",
+            "id": self.identifier(), "hex": self.hex(r.choice((8, 10, 12))), "hex2": self.hex(12), "hex3": self.hex(12), "mac": ":".join(self.hex(2) for _ in range(6)),
+            "word": w(), "word2": w(), "ns": r.choice(("default", "kube-system", "prod", "staging", w())), "proc": r.choice((w(), r.choice(SERVICES))),
+            "svc": r.choice(SERVICES), "host": f"{w()}{r.choice(('', str(r.randint(1, 40))))}.{r.choice(('example.com', 'local', 'internal', 'net', 'lan'))}",
+            "mail": f"{r.choice(PEOPLE)}@{w()}.{r.choice(('com', 'org', 'net', 'io'))}", "pkg": r.choice(("lib", "python3-", "", "")) + w(),
+            "ver": version(), "ver2": version(), "ext": r.choice(EXTENSIONS), "disk": r.choice(("sda", "sdb", "sdc1", "nvme0n1", "nvme1n1p2", "vda", "dm-3")),
+            "nic": r.choice(("eth0", "eth1", "enp3s0", "ens18", "wlan0", "br-lan")), "cls": w().capitalize(), "cls2": w().capitalize(), "path": self.path(),
+            "date": f"20{r.randint(24, 29)}-{r.randint(1, 12):02d}-{r.randint(1, 28):02d}",
+        }  # fmt: skip
+
+    def nudge(self, value: str) -> str:
+        """The same value with one digit changed, or another word when it has none."""
+        digits = [i for i, c in enumerate(value) if c.isdigit()]
+        if not digits:
+            return self.word()
+        at = self.rng.choice(digits)
+        return value[:at] + self.rng.choice([d for d in "123456789" if d != value[at]]) + value[at + 1 :]
+
+
+@dataclass
+class Line:
+    """What a format prints: ``when`` in epoch seconds with milliseconds in ``ms``."""
+
+    when: int
+    ms: int
+    host: str
+    service: str
+    pid: int
+    level: str
+    message: str
+
+    def clock(self, pattern: str) -> str:
+        return time.strftime(pattern, time.gmtime(self.when))
+
+
+def _json(line: Line) -> str:
+    return json.dumps({"ts": line.clock("%Y-%m-%dT%H:%M:%SZ"), "level": line.level, "service": line.service, "msg": line.message})
+
+
+FORMATS: dict[str, Callable[[Line], str]] = {
+    "syslog": lambda s: f"{s.clock('%b %e %H:%M:%S')} {s.host} {s.service}[{s.pid}]: {s.message}",
+    "rfc5424": lambda s: f"{s.clock('%Y-%m-%dT%H:%M:%S')}.{s.ms:03d}+00:00 {s.host} {s.service}[{s.pid}]: {s.message}",
+    "iso": lambda s: f"{s.clock('%Y-%m-%d %H:%M:%S')},{s.ms:03d} {s.level.upper()} {s.service} - {s.message}",
+    "bracket": lambda s: f"[{s.clock('%Y-%m-%d %H:%M:%S')}] [{s.level}] {s.message}",
+    "json": _json,
+    "logfmt": lambda s: f'time={s.clock("%Y-%m-%dT%H:%M:%SZ")} level={s.level} svc={s.service} msg="{s.message}"',
+    "klog": lambda s: f"{s.level[0].upper()}{s.clock('%m%d %H:%M:%S')}.{s.ms:03d}{s.pid % 1000:03d} {s.pid:7d} {s.service}.go:{s.pid % 900}] {s.message}",
+    "log4j": lambda s: f"{s.clock('%H:%M:%S')},{s.ms:03d} {s.level.upper():5s} [{s.service}-{s.pid % 16}] com.acme.{s.service.title().replace('-', '')}: {s.message}",
+    "python": lambda s: f"{s.level.upper()}:{s.service}:{s.message}",
+    "dmesg": lambda s: f"[{s.when % 900000:6d}.{s.ms:03d}{s.pid % 1000:03d}] {s.service}: {s.message}",
+    "nginx": lambda s: f"{s.clock('%Y/%m/%d %H:%M:%S')} [{s.level}] {s.pid}#{s.pid % 30}: *{s.ms} {s.message}",
+    "windows": lambda s: f"{s.clock('%m/%d/%Y %I:%M:%S %p')} {s.level.title()} {s.service} {s.pid} {s.message}",
+    "csv": lambda s: f'{s.clock("%Y-%m-%dT%H:%M:%S")},{s.level},{s.service},"{s.message}"',
+    "journal": lambda s: f"{s.clock('%a %Y-%m-%d %H:%M:%S UTC')} {s.host} {s.service}[{s.pid}]: {s.message}",
+    "bare": lambda s: f"{s.clock('%H:%M:%S')} {s.message}",
+    "none": lambda s: s.message,
+}
+HELD_OUT_FORMATS: dict[str, Callable[[Line], str]] = {
+    "pipe": lambda s: f"{s.when} | {s.level[0].upper()} | {s.message} | {s.service}",
+    "android": lambda s: f"{s.clock('%m-%d %H:%M:%S')}.{s.ms:03d} {s.pid:5d} {s.pid + 7:5d} {s.level[0].upper()} {s.service}: {s.message}",
+}
+WITHOUT_CLOCK = {"python", "dmesg", "none", "windows", "pipe"}
+LEVEL_NAMES = {"error": ("error", "failure"), "warn": ("warning",), "info": ("info message", "notice")}
+
+
+def unique(lines: list[str], index: int, parts: list[str]) -> bool:
+    """True when ``index`` is the only line that holds every part."""
+    return all(p in lines[index] for p in parts) and not any(
+        i != index and all(p in line for p in parts) for i, line in enumerate(lines)
+    )
+
+
+def lexical(rng: random.Random, lines: list[str], index: int) -> str | None:
+    """A few words of the line that no other line holds together, as a user would type them."""
+    tokens = [t.strip(".,;:()[]\"'=<>") for t in lines[index].split()]
+    tokens = [t for t in tokens if len(t) > 1 and len(t) < 40]
+    for _ in range(6):
+        count = rng.randint(1, 4)
+        if len(tokens) < count:
+            return None
+        start = rng.randrange(len(tokens) - count + 1)
+        picked = tokens[start : start + count] if rng.random() < 0.5 else rng.sample(tokens, count)
+        if unique(lines, index, picked):
+            return rng.choice(("{}", "{}", "line with {}", "which line mentions {}", "find {}", "the entry containing {}", "where is {}")).format(" ".join(picked))
+    return None
+
+
+def _trace(rng: random.Random, values: Values, format_name: str) -> list[str]:
+    names = [values.word() for _ in range(4)]
+    if format_name == "log4j":
+        return [f"\tat com.acme.{n}.{n.title()}.{values.word()}({n.title()}.java:{rng.randint(5, 900)})" for n in names[: rng.randint(2, 4)]]
+    return [f'  File "/app/{n}.py", line {rng.randint(3, 900)}, in {values.word()}' for n in names[: rng.randint(1, 3)]]
+
+
+def log_document(rng: random.Random, count: int, words: list[str], *, wanted: int, held_out: bool = False) -> Document:
+    """A log of about ``count`` lines with up to ``wanted`` questions; ``held_out`` uses the events' last question, formats
+    that training never sees and no question of training's own wording."""
+    values = Values(rng, words)
+    formats = HELD_OUT_FORMATS if held_out and rng.random() < 0.3 else FORMATS
+    format_name = rng.choice(list(formats))
+    pool = rng.sample(events(), rng.randint(3, min(len(events()), 40)))
+    weights = [rng.expovariate(1) for _ in pool]
+    services, host = rng.sample(SERVICES, rng.randint(2, 8)), values.word()
+    pids = {s: rng.randint(100, 60_000) for s in services}
+    when, rows, lines = rng.randint(1_500_000_000, 1_800_000_000), [], []
+    last: dict[str, dict[str, str]] = {}
+    while len(lines) < count:
+        when += rng.choice((0, 0, 1, 1, 2, 7, 40, rng.randint(0, 4000)))
+        event = rng.choices(pool, weights)[0]
+        slots = values.draw()
+        if event.message in last and rng.random() < 0.6:  # a near-duplicate: one or two values move, the rest stays
+            slots = dict(last[event.message])
+            for name in rng.sample(sorted(event.slots) or ["n"], min(len(event.slots) or 1, rng.randint(1, 2))):
+                slots[name] = values.nudge(slots[name]) if rng.random() < 0.7 else values.draw()[name]
+        last[event.message] = slots
+        service = rng.choice(services)
+        line = Line(when, rng.randint(0, 999), host, service, pids[service], event.level, event.message.format(**slots))
+        rows.append((len(lines), event, slots, line))
+        lines.append(formats[format_name](line))
+        if event.level == "error" and format_name in ("log4j", "python", "iso") and rng.random() < 0.15:
+            lines += _trace(rng, values, format_name)
+
+    document = Document(lines)
+    seen = {(event.message, name, slots[name]) for _, event, slots, _ in rows for name in event.slots}
+    counts = Counter((event.message, name, slots[name]) for _, event, slots, _ in rows for name in event.slots)
+    kinds = Counter(event.message for _, event, _, _ in rows)
+    clocks = Counter(line.clock("%H:%M") for *_, line in rows)
+    levels = Counter((line.level, line.service) for *_, line in rows)
+    text = "\n".join(lines)
+    for index, event, slots, line in rng.sample(rows, min(len(rows), 3 * wanted)):
+        question, answer = _question(rng, values, document, index, event, slots, line, format_name, held_out, (counts, kinds, clocks, levels, seen, text))
+        if question:
+            document.questions.append((question, answer))
+        if len(document.questions) >= wanted:
+            break
+    return document
+
+
+def _question(rng, values, document, index, event, slots, line, format_name, held_out, tables) -> tuple[str | None, int | None]:
+    counts, kinds, clocks, levels, seen, text = tables
+    choice = rng.random()
+    template = event.questions[-1] if held_out and rng.random() < 0.5 else rng.choice(event.questions[:-1])
+    asked = set(SLOT.findall(template)) & event.slots
+    if choice < 0.45:
+        pinned = kinds[event.message] == 1 or any(counts[event.message, name, slots[name]] == 1 for name in asked)
+        if pinned:
+            if rng.random() < 0.2 and asked:  # the same question about a value that is not there
+                name = rng.choice(sorted(asked))
+                other = values.nudge(slots[name])
+                if (event.message, name, other) not in seen and other not in text:
+                    return template.format(**{**slots, name: other}), None
+            return template.format(**slots), index
+        if format_name not in WITHOUT_CLOCK:  # many alike: the time tells them apart
+            clock = line.clock("%H:%M:%S")
+            if unique(document.lines, index, [clock]):
+                return f"{template.format(**slots)} at {clock}", index
+        return None, None
+    if choice < 0.60:
+        names = [n for n in VALUE_SLOTS if n in event.slots and unique(document.lines, index, [slots[n]])]
+        if not names:
+            return None, None
+        value = slots[rng.choice(names)]
+        wording = rng.choice(("{}", "the line with {}", "which line mentions {}", "find {}", "what happened with {}", "where does {} appear"))
+        if rng.random() < 0.25:
+            other = values.nudge(value)
+            return (wording.format(other), None) if other not in text else (None, None)
+        return wording.format(value), index
+    if choice < 0.82:
+        return lexical(rng, document.lines, index), index
+    if choice < 0.90:
+        if format_name in WITHOUT_CLOCK:
+            return None, None
+        clock = line.clock("%H:%M:%S") if rng.random() < 0.6 else line.clock("%H:%M")
+        if len(clock) == 5 and clocks[clock] > 1 or not unique(document.lines, index, [clock]):
+            return None, None
+        return rng.choice(("what happened at {}", "the event at {}", "the line logged at {}", "{}", "which entry is from {}")).format(clock), index
+    if choice < 0.94:
+        if levels[line.level, line.service] > 1 or format_name in ("bracket", "bare", "none", "syslog", "rfc5424", "journal", "dmesg"):
+            return None, None
+        level = rng.choice(LEVEL_NAMES[line.level])
+        return rng.choice(("the {} from {}", "which line is the {} of {}", "the {} logged by {}")).format(level, line.service), index
+    other = rng.choice(events())
+    if kinds[other.message]:
+        return None, None
+    return rng.choice(other.questions[:-1]).format(**values.draw()), None
