@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
+from ignis_desktop.system_libraries import Package
 from installer import faults, lock, system_packages, torch_index
 from installer.environment import Environment
 from installer.faults import InstallError
@@ -90,7 +91,7 @@ def _check_disk(environment: Environment) -> None:
     free = shutil.disk_usage(environment.project).free
     if free < need:
         raise InstallError(
-            f"Installing needs {need / GIB:.0f} GiB of free disk in {environment.project}; {free / GIB:.1f} GiB are free. "
+            f"Installing needs {need / GIB:.0f} GiB of free disk in {environment.project}; {free / GIB:.1f} are free. "
             "Free some space and run the same command again."
         )
 
@@ -105,11 +106,9 @@ def _make_venv(environment: Environment) -> None:
 
 def _provide_venv_module() -> None:
     """Debian and Ubuntu leave venv out of their python3 package."""
-    package = f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"
-    if not shutil.which("apt-get"):
-        raise InstallError("This Python lacks its venv or ensurepip module. Install a complete Python 3.11 or newer.")
-    if not system_packages.provide([(package, "python3", "python")], "Python's venv module"):
-        raise InstallError(f"Python's venv module is missing. Install {package}, then run the same command again.")
+    name = f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"
+    if not system_packages.provide([Package(name, "python3", "python")], "Python's venv module"):
+        raise InstallError("Python's venv or ensurepip module is missing. Install it, then run the same command again.")
     importlib.invalidate_caches()
 
 
