@@ -1,0 +1,165 @@
+"""Sampling for all lanes of a round in one vectorised pass.
+
+Order, as in transformers: repetition penalty over prompt and answer, presence and frequency penalties over the answer,
+then temperature and cuts (``draw``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from engine.messages import EngineError, SamplingParams, TokenLogprob
+from engine.sample.draw import draw
+from engine.sample.logprobs import token_logprobs
+from engine.sample.random import uniform
+from engine.sample.ranking import Ranking
+
+GREEDY = 1e-5
+"""Temperatures below this are greedy: dividing by them would overflow."""
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """One token a row. A row in ``faults`` has no token: its id is −1 and its lane was not advanced."""
+
+    ids: list[int]
+    logprobs: list[TokenLogprob | None]
+    """For rows whose lane asked for them."""
+    faults: dict[int, EngineError]
+    """Row → what is wrong with its logits."""
+
+
+@dataclass
+class _Lane:
+    params: SamplingParams
+    seed: int
+    step: int = 0
+    counts: Counter[int] = field(default_factory=Counter)
+    """How often each token was generated, if a penalty asks."""
+    additive: bool = field(init=False)
+    repetition: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.additive = bool(self.params.presence_penalty or self.params.frequency_penalty)
+        self.repetition = self.params.repetition_penalty != 1.0
+
+    @property
+    def uniform(self) -> float:
+        return uniform(self.seed, self.step)
+
+
+class Sampler:
+    """Holds what penalties need to know of each lane; buffers are reserved once."""
+
+    def __init__(self, lanes: int, vocabulary: int, device: torch.device | str) -> None:
+        # Neutral values change no bit of a logit, so lanes without penalties may stand beside lanes with some.
+        self._divisor = torch.ones(lanes, vocabulary, device=device)
+        """Repetition penalty of what stands in a lane's prompt or answer, else 1."""
+        self._reduction = torch.zeros(lanes, vocabulary, device=device)
+        """Presence and frequency penalties: what to take off each logit of a lane."""
+        self._lanes: dict[int, _Lane] = {}
+
+    @staticmethod
+    def bytes_per_lane(vocabulary: int) -> int:
+        return 2 * vocabulary * torch.float32.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self._divisor.nbytes + self._reduction.nbytes
+
+    def begin(self, lane: int, params: SamplingParams, prompt_ids: Sequence[int], seed: int) -> None:
+        """Start a request on a lane. ``params.seed`` is not looked at: ``seed`` is the one in force."""
+        state = self._lanes[lane] = _Lane(params, seed)
+        self._reduction[lane] = 0.0
+        self._divisor[lane] = 1.0
+        if state.repetition:
+            ids = torch.tensor(prompt_ids, dtype=torch.long, device=self._divisor.device)
+            self._divisor[lane, ids] = params.repetition_penalty
+
+    def end(self, lane: int) -> None:
+        """Forget a lane's request."""
+        self._lanes.pop(lane, None)
+
+    def sample(self, logits: Tensor, lanes: Sequence[int], mask: Tensor | None = None) -> Sampled:
+        """Choose one token for each row and count it.
+
+        Args:
+            logits: float32 [B, V]; not changed.
+            lanes: the lane of each row, each begun before and named once.
+            mask: bool [B, V], the tokens that may be chosen; None allows all.
+        """
+        states = [self._lanes[lane] for lane in lanes]
+        scores = self._penalised(logits, lanes, states)
+        if mask is not None:
+            scores = scores.masked_fill(~mask, float("-inf"))
+        ranking = Ranking(scores)
+        best, chosen = ranking.best()
+        faults = {row: _fault(value) for row, value in enumerate(best.tolist()) if not abs(value) < float("inf")}
+        ids = chosen.tolist()
+        drawn = [row for row, state in enumerate(states) if row not in faults and state.params.temperature >= GREEDY]
+        for row, token in zip(drawn, draw(ranking, best, drawn, [states[row] for row in drawn]), strict=True):
+            ids[row] = token
+        for row in faults:
+            ids[row] = -1
+        self._advance(ids, lanes, states)
+        return Sampled(ids, _asked_logprobs(logits, ids, states), faults)
+
+    def _penalised(self, logits: Tensor, lanes: Sequence[int], states: Sequence[_Lane]) -> Tensor:
+        scores = logits
+        if any(state.repetition for state in states):
+            divisor = _rows(self._divisor, lanes)
+            scores = logits.clamp(min=0.0).div_(divisor).addcmul_(logits.clamp(max=0.0), divisor)
+        if any(state.additive for state in states):
+            scores = scores - _rows(self._reduction, lanes)
+        return scores
+
+    def _advance(self, ids: Sequence[int], lanes: Sequence[int], states: Sequence[_Lane]) -> None:
+        reductions: list[tuple[int, int, float]] = []
+        divisors: list[tuple[int, int, float]] = []
+        for token, lane, state in zip(ids, lanes, states, strict=True):
+            if token < 0:
+                continue
+            state.step += 1
+            if state.additive:
+                state.counts[token] += 1
+                penalty = state.params.presence_penalty + state.params.frequency_penalty * state.counts[token]
+                reductions.append((lane, token, penalty))
+            if state.repetition:
+                divisors.append((lane, token, state.params.repetition_penalty))
+        for buffer, changes in ((self._reduction, reductions), (self._divisor, divisors)):
+            if changes:
+                where, which, values = zip(*changes, strict=True)
+                buffer[list(where), list(which)] = torch.tensor(values, device=buffer.device)
+
+
+def _rows(buffer: Tensor, lanes: Sequence[int]) -> Tensor:
+    """Rows of a per-lane buffer: a view when the lanes stand side by side."""
+    first = lanes[0]
+    if all(lane == first + row for row, lane in enumerate(lanes)):
+        return buffer[first : first + len(lanes)]
+    return buffer[list(lanes)]
+
+
+def _fault(best: float) -> EngineError:
+    if best == float("-inf"):
+        return EngineError("No token may follow here: every logit is −∞; loosen the constraint on the answer.")
+    what = "NaN" if best != best else "+∞"
+    return EngineError(f"The model computed {what} logits; check the checkpoint with `ignis models verify`.")
+
+
+def _asked_logprobs(logits: Tensor, ids: Sequence[int], states: Sequence[_Lane]) -> list[TokenLogprob | None]:
+    found: list[TokenLogprob | None] = [None] * len(ids)
+    asked = {row: n for row, state in enumerate(states) if (n := state.params.logprobs) is not None and ids[row] >= 0}
+    if asked:
+        rows = list(asked)
+        chosen = logits if len(rows) == len(ids) else logits[rows]
+        for row, logprob in zip(
+            rows, token_logprobs(chosen, [ids[r] for r in rows], list(asked.values())), strict=True
+        ):
+            found[row] = logprob
+    return found
