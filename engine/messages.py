@@ -46,6 +46,21 @@ class BusyError(EngineError):
         self.retry_after = retry_after
 
 
+class DeadlineError(EngineError):
+    """The request's time was up (HTTP 504)."""
+
+    status = 504
+
+
+class PrefixGoneError(RequestError):
+    """The retained prefix was dropped to make room; retain it again (HTTP 409)."""
+
+    status = 409
+
+    def __init__(self, prefix: str) -> None:
+        super().__init__(f"The retained prefix {prefix!r} is gone; encode it again.", code="prefix_gone")
+
+
 @dataclass(frozen=True)
 class ImageInput:
     """One decoded picture. ``rgb`` is uint8 [height, width, 3], already sized for the model (multiples of
@@ -137,7 +152,8 @@ class HeadSpan:
 @dataclass(frozen=True)
 class ReadRequest:
     """Prefill a prompt and read attention scores and/or label logits at its last position; no token is
-    generated. ``prefix`` names a retained prefix (see ``Engine.retain``) the prompt continues."""
+    generated. With ``prefix`` (the id of a ``RetainRequest`` that finished) the prompt holds only what follows the
+    prefix, while the positions in ``heads`` count from the prefix's start."""
 
     id: str
     prompt: Prompt
@@ -157,6 +173,8 @@ class RetainRequest:
 
     id: str
     prompt: Prompt
+    layers: int | None = None
+    """Run only the first so many layers: enough for reads of heads in them, and cheaper. None is all."""
     request_class: RequestClass = "interactive"
     client: str = ""
     label: str = ""

@@ -61,7 +61,7 @@ def read_scores(q: Tensor, k: Tensor, heads: Tensor) -> Tensor:
     keys = k.float()
     out = torch.empty(len(heads), k.shape[0], dtype=torch.float32, device=q.device)
     key_heads = heads // group
-    for head in key_heads.unique().tolist():
+    for head in sorted(set(key_heads.tolist())):
         rows = key_heads == head
         out[rows] = chosen[rows] @ keys[:, head].T
-    return out * q.shape[-1] ** -0.5
+    return out.mul_(q.shape[-1] ** -0.5)

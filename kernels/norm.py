@@ -37,4 +37,3 @@ def add_rms_norm(residual: Tensor, delta: Tensor, scale: Tensor, eps: float) -> 
     """The residual stream after a sublayer and its norm for the next one: (residual + delta, norm of it)."""
     total = residual + delta
     return total, rms_norm(total, scale, eps)
-

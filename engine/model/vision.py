@@ -98,7 +98,7 @@ class VisionTower:
         return angles.cos().to(self._dtype), angles.sin().to(self._dtype)
 
     def _position_table(self, rows: int, columns: int) -> Tensor:
-        """The learned table resampled bilinearly to the picture's grid, corners on corners: float32 [patches, hidden]."""
+        """The learned table resampled bilinearly, corners on corners, to the picture's grid: [patches, hidden]."""
         side = self.config.position_side
         row, column = self._grid(rows, columns)
 

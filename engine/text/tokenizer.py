@@ -36,9 +36,7 @@ class Tokenizer:
             raise TokenizerError(f"{file} is not a usable tokenizer: {error}") from None
         self._plain.encode_special_tokens = True
         self._added = {t.content: i for i, t in self._special.get_added_tokens_decoder().items()}
-        self._special_ids = frozenset(
-            i for i, t in self._special.get_added_tokens_decoder().items() if t.special
-        )
+        self._special_ids = frozenset(i for i, t in self._special.get_added_tokens_decoder().items() if t.special)
 
     def encode(self, text: str, *, allow_special: bool = False) -> list[int]:
         backend = self._special if allow_special else self._plain
@@ -75,9 +73,7 @@ class Tokenizer:
             if content in self._added:
                 table[token] = content.encode()
             else:
-                table[token] = b"".join(
-                    bytes([byte_of[c]]) if c in byte_of else c.encode() for c in content
-                )
+                table[token] = b"".join(bytes([byte_of[c]]) if c in byte_of else c.encode() for c in content)
         return table
 
 
@@ -94,7 +90,7 @@ def end_token_ids(folder: Path, tokenizer: Tokenizer) -> frozenset[int]:
     ids: set[int] = set()
     for name, key in (("generation_config.json", "eos_token_id"), ("config.json", "eos_token_id")):
         value = _json(folder / name).get(key)
-        ids.update([value] if isinstance(value, int) else value or [])
+        ids.update(value if isinstance(value, list) else [value] if isinstance(value, int) else [])
     token = _json(folder / "tokenizer_config.json").get("eos_token")
     content = token.get("content") if isinstance(token, dict) else token
     if not ids and isinstance(content, str):

@@ -1,0 +1,108 @@
+"""Pictures on their way in: decoding, checking and sizing for the vision tower.
+
+Sizing follows transformers' ``smart_resize`` for the Qwen vision models: both sides to the nearest multiple of a cell,
+the whole picture shrunk or grown when its area leaves the bounds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from engine.config import VisionConfig
+from engine.messages import ImageInput, RequestError
+
+MAX_SOURCE_PIXELS = 100_000_000
+"""Larger pictures are refused before their pixels are decoded."""
+MAX_ASPECT = 200
+
+
+@dataclass(frozen=True)
+class ImageLimits:
+    """Bounds on a picture's area as the model sees it, in pixels, and the side of a cell."""
+
+    cell: int
+    min_pixels: int
+    max_pixels: int
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any], vision: VisionConfig) -> ImageLimits:
+        """From a parsed preprocessor_config.json (may be empty); without bounds, those of Qwen3.8: 256² to 4096²."""
+        size = raw.get("size") if isinstance(raw.get("size"), Mapping) else {}
+        assert isinstance(size, Mapping)
+        low = raw.get("min_pixels") or size.get("shortest_edge") or 256 * 256
+        high = raw.get("max_pixels") or size.get("longest_edge") or 4096 * 4096
+        return cls(vision.cell, int(low), int(high))
+
+    def fit(self, width: int, height: int) -> tuple[int, int]:
+        """(width, height) the model sees of a picture of this size, multiples of the cell."""
+        cell = self.cell
+        fitted_w, fitted_h = max(cell, round(width / cell) * cell), max(cell, round(height / cell) * cell)
+        if fitted_w * fitted_h > self.max_pixels:
+            shrink = math.sqrt(width * height / self.max_pixels)
+            fitted_w = max(cell, math.floor(width / shrink / cell) * cell)
+            fitted_h = max(cell, math.floor(height / shrink / cell) * cell)
+        elif fitted_w * fitted_h < self.min_pixels:
+            grow = math.sqrt(self.min_pixels / (width * height))
+            fitted_w = math.ceil(width * grow / cell) * cell
+            fitted_h = math.ceil(height * grow / cell) * cell
+        return fitted_w, fitted_h
+
+
+def prepare_image(source: bytes | Image.Image, limits: ImageLimits) -> ImageInput:
+    """Decode, check and size one picture. An animation gives its first frame; transparency goes over white.
+
+    Raises:
+        RequestError: it is no picture, is damaged, too large or too elongated.
+    """
+    picture = _decode(source) if isinstance(source, bytes) else source
+    width, height = picture.size
+    if width * height > MAX_SOURCE_PIXELS:
+        raise RequestError(
+            f"The picture has {width}×{height} pixels; the limit is {MAX_SOURCE_PIXELS:,}. Send a smaller one.",
+            code="image_too_large",
+        )
+    if max(width, height) > MAX_ASPECT * min(width, height):
+        raise RequestError(f"The picture is {width}×{height}; a side may be at most {MAX_ASPECT} times the other.")
+    try:
+        rgb = _rgb(picture)
+    except (OSError, SyntaxError, ValueError, EOFError) as error:
+        raise RequestError(f"The picture is damaged and cannot be decoded: {error}", code="invalid_image") from None
+    size = limits.fit(*rgb.size)
+    pixels = np.asarray(rgb if rgb.size == size else rgb.resize(size, Image.Resampling.BICUBIC))
+    digest = hashlib.blake2b(pixels.tobytes(), digest_size=16, salt=f"{size[0]}x{size[1]}".encode()[:16]).digest()
+    return ImageInput(pixels, digest, rgb.size)
+
+
+def _decode(data: bytes) -> Image.Image:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        try:
+            return Image.open(io.BytesIO(data))
+        except UnidentifiedImageError:
+            raise RequestError("This is no picture that can be read; send PNG, JPEG, WebP, BMP or GIF.") from None
+        except Image.DecompressionBombError:
+            raise RequestError(
+                f"The picture has more than {MAX_SOURCE_PIXELS:,} pixels; send a smaller one.", code="image_too_large"
+            ) from None
+        except (OSError, SyntaxError, ValueError) as error:
+            raise RequestError(f"The picture is damaged and cannot be decoded: {error}", code="invalid_image") from None
+
+
+def _rgb(picture: Image.Image) -> Image.Image:
+    upright = ImageOps.exif_transpose(picture)
+    if upright.mode == "RGB":
+        return upright
+    if upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info:
+        layered = upright.convert("RGBA")
+        ground = Image.new("RGBA", layered.size, "white")
+        return Image.alpha_composite(ground, layered).convert("RGB")
+    return upright.convert("RGB")

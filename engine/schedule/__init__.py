@@ -1,0 +1,1 @@
+"""Who runs when: the queue, the lanes, prefill chunks and decode rounds."""
