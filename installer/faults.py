@@ -56,6 +56,11 @@ def explain(output: str, log: Path) -> str:
         if re.search(pattern, output, re.IGNORECASE):
             return sentence
     missing = _MISSING.search(output)
+    if missing and "from versions: none" in output:
+        return (
+            f"The package index gave no version of {missing[1]} at all: it is out of reach or has none. "
+            "Check the network and PIP_INDEX_URL, then run the same command again."
+        )
     if missing:
         return (
             f"The package index has no {missing[1]} for this Python and system. "
