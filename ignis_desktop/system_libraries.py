@@ -31,6 +31,7 @@ _QT = {
     "libdbus-1.so.3": Package("libdbus-1-3", "dbus-libs", "dbus"),
     "libfontconfig.so.1": Package("libfontconfig1", "fontconfig", "fontconfig"),
     "libglib-2.0.so.0": Package("libglib2.0-0", "glib2", "glib2"),
+    "libgssapi_krb5.so.2": Package("libgssapi-krb5-2", "krb5-libs", "krb5"),
 }
 _X11 = {
     "libX11-xcb.so.1": Package("libx11-xcb1", "libX11-xcb", "libx11"),

@@ -17,14 +17,13 @@ from ignis_desktop.cli.errors import FAULT, INTERRUPTED, USAGE, CommandError
 @click.option("--debug", is_flag=True, expose_value=False, help="Show where a fault arose; works after a command too.")
 @click.version_option(__version__, prog_name="ignis")
 @click.pass_context
-def ignis(context: click.Context) -> None:
+def ignis(context: click.Context) -> int | None:
     """A local language and vision model: chat, find the line, point at the button.
 
     Without a command, opens the window. A command uses a running instance when there is one, else loads the model
     itself.
     """
-    if context.invoked_subcommand is None:
-        context.invoke(window.window)
+    return context.invoke(window.window) if context.invoked_subcommand is None else None
 
 
 for _command in (window.window, serve.serve, chat.chat, locate.locate, point.point, models.models, doctor.doctor):
@@ -32,7 +31,7 @@ for _command in (window.window, serve.serve, chat.chat, locate.locate, point.poi
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Exit code of ``ignis`` with these arguments; what went wrong stands on standard error. Never raises."""
+    """Exit code of ``ignis`` with these arguments; faults become a sentence on standard error, but with --debug."""
     if sys.platform == "darwin":
         return _complain("Ignis Desktop runs on Linux and Windows; macOS is not supported.", USAGE)
     for stream in (sys.stdout, sys.stderr):

@@ -22,6 +22,8 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+# A log may hold a block of zeros from a crash and some foreign bytes; more than this is no text.
+UNREADABLE_SHARE = 0.3
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 # What str.splitlines takes for the end of a line and editors, sed and grep do not.
@@ -100,8 +102,8 @@ def read_lines(name: str) -> list[str]:
     if not data.strip():
         raise CommandError(f"{label(name)} is empty.")
     text = decode(data)
-    if text.count("\0") > len(text) // 100:
-        raise CommandError(f"{label(name)} is not a text file.")
+    if text.count("\0") + text.count("\ufffd") > UNREADABLE_SHARE * len(text):
+        raise CommandError(f"{label(name)} is not a text in UTF-8, UTF-16 or UTF-32.")
     return lines_of(text)
 
 

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import click
 
+from ignis_desktop.cli.errors import CommandError
 from ignis_desktop.cli.options import EngineOptions, engine_options
 
 
 @click.command(short_help="Open the window: what ignis does without a command.")
 @engine_options
 def window(engine_options: EngineOptions) -> int:
-    """Open the window; on a machine with no display, say so and serve."""
+    """Open the window; on a machine with no display, say so and serve.
+
+    Options given here replace what is set in the window.
+    """
     from ignis_desktop.cli.display import missing_display
 
     reason = missing_display()
-    if reason is None:
-        from ignis_desktop import app
+    if reason is not None:
+        from ignis_desktop.cli.serve import serve_until_stopped
 
-        return app.main(engine_options.config())
-    from ignis_desktop.cli.serve import serve_until_stopped
+        click.echo(f"{reason} Serving without a window.", err=True)
+        return serve_until_stopped(engine_options)
+    from engine.messages import EngineError
 
-    click.echo(f"{reason} Serving without a window.", err=True)
-    return serve_until_stopped(engine_options)
+    try:
+        config = engine_options.config() if engine_options.any_given else None
+    except EngineError as fault:
+        raise CommandError(fault.message) from fault
+    from ignis_desktop.app import run_app
+
+    return run_app(config=config)
