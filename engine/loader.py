@@ -133,7 +133,7 @@ def load_model(
 def _describe(model: KnownModel, checkpoint: Checkpoint, config: ModelConfig, layout: Layout) -> Loaded:
     folder, content_hash = model.path, checkpoint.content_hash()
     tokenizer = Tokenizer(folder)
-    heads = load_heads(folder, content_hash)
+    heads = load_heads(folder, content_hash, config)
     template = ChatTemplate(folder, tokenizer)
     limits = None
     if config.vision is not None:

@@ -73,9 +73,10 @@ def plan_host(model: ModelConfig, config: EngineConfig, dtype: torch.dtype, avai
     if pages < pages_each or (config.kv_tokens is not None and pages < wanted):
         least = pages_each if config.kv_tokens is None else max(wanted, pages_each)
         short = needed + least * page_bytes - free
+        each = PagedKV.bytes_per_token(text, dtype)
         raise PlanError(
-            f"The plan needs {short:,} bytes more than the {free:,} that are free: lower --max-context (now {context:,} "
-            f"tokens of {PagedKV.bytes_per_token(text, dtype):,} B) or --lanes (now {config.lanes}), or close programs.",
+            f"The plan needs {short:,} bytes more than the {free:,} that are free: lower --max-context (now "
+            f"{context:,} tokens of {each:,} B) or --lanes (now {config.lanes}), or close other programs.",
             code="plan_does_not_fit",
         )
     why = f"{pages:,} pages × {config.page_size} tokens × {PagedKV.bytes_per_token(text, dtype):,} B"

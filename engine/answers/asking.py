@@ -1,0 +1,150 @@
+"""Putting a question to a readout: the prompt's token ids with its key span, and the scores that come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine.answers.heads import Readout
+from engine.messages import (
+    EngineError,
+    Failed,
+    Finished,
+    HeadSpan,
+    Prefilled,
+    ReadRequest,
+    RequestError,
+    RetainRequest,
+    Scores,
+    Usage,
+)
+from engine.stream import Stream
+from engine.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+OnProgress = Callable[[int, int], None]
+"""Called with (prompt tokens read, prompt tokens in all)."""
+Cancelled = Callable[[], bool]
+
+_POLL = 0.05
+
+
+class CancelledError(EngineError):
+    """The asker gave up."""
+
+    status = 499
+
+
+@dataclass(frozen=True)
+class PromptParts:
+    """Token ids around a readout's two places: ``before`` SUBJECT ``between`` QUERY ``after``."""
+
+    before: list[int]
+    between: list[int]
+    after: list[int]
+
+
+def prompt_parts(readout: Readout, tokenizer: Tokenizer) -> PromptParts:
+    """A readout's prompt pieces as tokens; a piece that is exactly an added token becomes that token.
+
+    Raises:
+        EngineError: the query does not come after the subject, or nothing comes after the query to read at.
+    """
+    groups: list[list[int]] = [[]]
+    order = []
+    for piece in readout.prompt:
+        if piece in (f"{{{readout.over}}}", "{query}"):
+            order.append(piece)
+            groups.append([])
+        else:
+            groups[-1] += tokenizer.encode(piece, allow_special=piece in tokenizer.added_tokens)
+    if order[-1] != "{query}" or not groups[2]:
+        raise EngineError(f"The prompt of head list {readout.name!r} must end with the query and a token to read at.")
+    return PromptParts(*groups)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The combined scores over the subject's keys, as probabilities that sum to 1 with ``nothing``."""
+
+    mass: np.ndarray
+    """float64 [keys]."""
+    nothing: float
+    """Mass on the key that stands for "nothing answers"; 0 for weights that know none."""
+    usage: Usage
+
+
+def head_span(readout: Readout, start: int, end: int) -> HeadSpan:
+    """The keys a readout wants: the subject's tokens [start, end) and, where there is one, the nothing key."""
+    if readout.nothing is None:
+        return HeadSpan(readout.heads, start, end)
+    return HeadSpan(readout.heads, start, end, (start - 1 if readout.nothing == "before" else end,))
+
+
+def find_readout(engine: Engine, name: str, what: str) -> Readout:
+    """The loaded model's head list ``name``. Raises ``RequestError`` when it has none that can be used."""
+    heads = engine.loaded.heads
+    readout = heads.readouts.get(name) if heads is not None else None
+    if readout is None or readout.combine != "sum":
+        raise RequestError(
+            f"{engine.info.name} has no head list for {what} (heads.json); it cannot answer such questions.",
+            code="no_heads",
+        )
+    return readout
+
+
+def reading(readout: Readout, scores: np.ndarray, usage: Usage) -> Reading:
+    """Combine the heads' scores [heads, keys (+ 1)] into one distribution."""
+    if not np.isfinite(scores).all():
+        raise EngineError("An attention head could not be read; the question was not answered.", code="readout_failed")
+    combined = scores.astype(np.float64).sum(0) * readout.scale
+    weights = np.exp(combined - combined.max())
+    weights /= weights.sum()
+    if readout.nothing is None:
+        return Reading(weights, 0.0, usage)
+    return Reading(weights[:-1], float(weights[-1]), usage)
+
+
+def question_text(question: str) -> str:
+    """The question in one line. Raises ``RequestError`` when there is none."""
+    text = " ".join(question.split())
+    if not text:
+        raise RequestError("The question is empty.", code="empty_question", param="question")
+    return text
+
+
+def run(
+    engine: Engine,
+    request: ReadRequest | RetainRequest,
+    on_progress: OnProgress | None = None,
+    cancelled: Cancelled | None = None,
+) -> tuple[Scores | None, Finished]:
+    """Submit a request and wait for its end. Raises what it failed with, or ``CancelledError``."""
+    stream = engine.submit(request)
+    return _wait(stream, on_progress, cancelled)
+
+
+def _wait(
+    stream: Stream, on_progress: OnProgress | None, cancelled: Cancelled | None
+) -> tuple[Scores | None, Finished]:
+    scores: Scores | None = None
+    while True:
+        if cancelled is not None and cancelled():
+            stream.cancel()
+            raise CancelledError("Cancelled.", code="cancelled")
+        event = stream.get(None if cancelled is None else _POLL)
+        if isinstance(event, Prefilled) and on_progress is not None:
+            on_progress(event.done, event.total)
+        elif isinstance(event, Scores):
+            scores = event
+        elif isinstance(event, Failed):
+            raise event.error
+        elif isinstance(event, Finished):
+            if event.reason == "cancelled":
+                raise CancelledError("Cancelled.", code="cancelled")
+            return scores, event
