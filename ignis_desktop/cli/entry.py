@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -38,6 +39,7 @@ def run(arguments: Sequence[str]) -> int:
         # What a terminal or a pipe cannot show must not end a command half way.
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     arguments, debug = _without_debug(arguments)
+    _log_to_stderr(debug=debug)
     try:
         result = ignis.main(arguments, prog_name="ignis", standalone_mode=False)
         sys.stdout.flush()
@@ -60,6 +62,20 @@ def run(arguments: Sequence[str]) -> int:
             raise
         said = " ".join(str(fault).split()) or "no reason given"
         return _complain(f"{type(fault).__name__}: {said} (--debug shows where)", FAULT)
+
+
+def _log_to_stderr(*, debug: bool) -> None:
+    """Warnings of the engine and the server as one line each; where they arose with ``debug`` only."""
+
+    class OneLine(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            fault = record.exc_info[1] if record.exc_info else None
+            said = f": {type(fault).__name__}: {fault}" if fault is not None else ""
+            return " ".join(f"ignis: {record.getMessage()}{said}".split())
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(name)s: %(message)s") if debug else OneLine())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
 
 
 def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:

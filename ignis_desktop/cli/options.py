@@ -60,7 +60,7 @@ class TokenCount(click.ParamType):
 
 
 def _model(command: Callable[..., Any]) -> Callable[..., Any]:
-    option = click.option("--model", metavar="DIR", help="Checkpoint folder to load.  [default: Ember, built in]")
+    option = click.option("--model", metavar="NAME|DIR", help="Model to load (ignis models list).  [default: Ember]")
     return option(command)
 
 

@@ -147,6 +147,7 @@ def _client(url: str, key: str | None, name: str) -> httpx.Client:
             base_url=url,
             headers=headers,
             timeout=httpx.Timeout(ANSWER_SECONDS, connect=10.0),
+            verify=url.startswith("https:"),  # reading the certificates takes longer than the first request
             trust_env=False,  # a proxy for the web has no business on the way to this machine's own server
         )
     except httpx.InvalidURL as fault:
