@@ -74,7 +74,7 @@ class VisionTower:
         """
         config = self.config
         size, merge = config.patch_size, config.merge_size
-        x = torch.from_numpy(np.ascontiguousarray(rgb)).to(self._device).permute(2, 0, 1).float() / 127.5 - 1.0
+        x = torch.tensor(rgb, device=self._device).permute(2, 0, 1).float() / 127.5 - 1.0
         rows, columns = x.shape[1] // size // merge, x.shape[2] // size // merge
         x = x.view(config.in_channels, rows, merge, size, columns, merge, size).permute(1, 4, 2, 5, 0, 3, 6)
         x = x[..., None, :, :].expand(-1, -1, -1, -1, -1, config.temporal_patch_size, -1, -1)
