@@ -1,0 +1,1 @@
+"""What the program keeps on disk: conversations and settings. Only ``chat_worker`` needs Qt."""

@@ -1,0 +1,1 @@
+"""Reusable pieces of the window. None of them knows the engine."""

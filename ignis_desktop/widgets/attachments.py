@@ -1,0 +1,125 @@
+"""The strip of attached pictures above the composer."""
+
+from __future__ import annotations
+
+import itertools
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QPixmap
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from ignis_desktop.store.chats import Picture
+from ignis_desktop.widgets.buttons import IconButton
+from ignis_desktop.widgets.texts import tr
+from ignis_desktop.widgets.thumbnails import SIDE, shared
+
+_PREVIEW = 64
+
+
+class AttachmentStrip(QWidget):
+    """Pictures that will go with the next message; each can be taken away again."""
+
+    changed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._cards: list[_Card] = []
+        self._tokens = itertools.count(1)
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(0, 0, 0, 4)
+        self._row.setSpacing(8)
+        self._row.addStretch()
+        self.hide()
+
+    @property
+    def pictures(self) -> tuple[Picture, ...]:
+        """Those that may be sent."""
+        return tuple(card.picture for card in self._cards if card.fault == "")
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a picture is still being checked."""
+        return any(card.fault is None for card in self._cards)
+
+    def add(self, picture: Picture) -> int:
+        """Adds a picture that is still to be checked; returns its token for ``settle``."""
+        card = _Card(picture, next(self._tokens), self)
+        card.removed.connect(lambda: self._remove(card))
+        self._cards.append(card)
+        self._row.insertWidget(self._row.count() - 1, card)
+        self.show()
+        self.changed.emit()
+        return card.token
+
+    def settle(self, token: int, fault: str, detail: str = "") -> None:
+        """Marks a picture as usable (empty ``fault``) or says in one sentence why it is not."""
+        for card in self._cards:
+            if card.token == token:
+                card.settle(fault, detail)
+                self.changed.emit()
+
+    def clear(self) -> None:
+        for card in list(self._cards):
+            self._remove(card)
+
+    def _remove(self, card: _Card) -> None:
+        self._cards.remove(card)
+        self._row.removeWidget(card)
+        card.hide()
+        card.deleteLater()
+        self.setVisible(bool(self._cards))
+        self.changed.emit()
+
+
+class _Card(QFrame):
+    removed = Signal()
+
+    def __init__(self, picture: Picture, token: int, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setObjectName("thumbnail")
+        self.token = token
+        self.picture = picture
+        self.fault: str | None = None
+        self._key, pixmap = shared().get(picture.data)
+        self._image = QLabel(alignment=Qt.AlignmentFlag.AlignCenter)
+        self._image.setFixedSize(_PREVIEW, _PREVIEW)
+        self._name = QLabel(self.fontMetrics().elidedText(picture.name, Qt.TextElideMode.ElideMiddle, 150))
+        self._detail = QLabel(tr("chat.checking"), wordWrap=True)
+        self._detail.setProperty("kind", "small")
+        self._detail.setMaximumWidth(180)
+        remove = IconButton("x", tr("chat.remove_image"), size=24)
+        remove.clicked.connect(self.removed)
+        words = QVBoxLayout()
+        words.setSpacing(2)
+        words.addStretch()
+        words.addWidget(self._name)
+        words.addWidget(self._detail)
+        words.addStretch()
+        row = QHBoxLayout(self)
+        row.setContentsMargins(4, 4, 4, 4)
+        row.setSpacing(8)
+        row.addWidget(self._image)
+        row.addLayout(words)
+        row.addWidget(remove, 0, Qt.AlignmentFlag.AlignTop)
+        shared().ready.connect(self._arrived)
+        self._show(pixmap)
+
+    def settle(self, fault: str, detail: str) -> None:
+        self.fault = fault
+        self._detail.setText(fault or detail)
+        self._detail.setProperty("tone", "bad" if fault else "")
+        self.setProperty("invalid", bool(fault))
+        for widget in (self, self._detail):
+            widget.style().polish(widget)
+
+    def _arrived(self, key: bytes) -> None:
+        if key == self._key:
+            self._show(shared().get(self.picture.data)[1])
+
+    def _show(self, pixmap: QPixmap | None) -> None:
+        if pixmap is None or pixmap.isNull():
+            return
+        ratio = pixmap.devicePixelRatio() * SIDE / _PREVIEW
+        fitted = QPixmap(pixmap)
+        fitted.setDevicePixelRatio(ratio)
+        self._image.setPixmap(fitted)
