@@ -223,7 +223,7 @@ class EngineConfig:
     device: str = "auto"
     """"auto", "cpu" or "cuda"."""
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Compute type; "auto" is bfloat16 where the processor multiplies it natively, else float32."""
+    """Compute type; "auto" is bfloat16 on a GPU or with AMX, else float32."""
     lanes: int = 8
     page_size: int = 64
     max_context: int | None = None
