@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from transformers import Qwen3_5Config, Qwen3_5ForConditionalGeneration
+from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
 from engine.config import ModelConfig
-from engine.memory.lane_state import LaneState
-from engine.memory.paged_kv import PagedKV
-from engine.model.decoder import Decoder, Run
+from engine.messages import SamplingParams
+from engine.model.decoder import Readout, Run
+from engine.model.network import Network, build_network
 from engine.model.rope import prompt_positions
-from engine.model.vision import VisionTower
-from engine.model.weights import read_text, read_vision
+from engine.sample.sampler import Sampler
 
-IMAGE, VISION_START, VISION_END = 90, 91, 92
-PAGE = 16
+TEXT_IDS, IMAGE, VISION_START, VISION_END, VOCABULARY = 90, 90, 91, 92, 96
+"""Ids below ``TEXT_IDS`` are text."""
+PAGE, PAGES, SLOTS = 16, 160, 8
 
-SHAPES = {
+SHAPES: dict[str, dict[str, Any]] = {
     "plain": {},
     "untied": {"tied": False},
     "grouped": {"heads": 6, "kv_heads": 2, "gdn_key_heads": 2, "gdn_value_heads": 6, "rotary": 0.25},
-    "narrow": {"hidden": 48, "layers": 5, "heads": 3, "kv_heads": 1, "head_dim": 32, "gdn_key_dim": 8, "gdn_value_dim": 24},
-    "yarn": {"rope": {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 64}},
+    "narrow": {
+        "hidden": 48,
+        "layers": 5,
+        "heads": 3,
+        "kv_heads": 1,
+        "head_dim": 32,
+        "gdn_key_dim": 8,
+        "gdn_value_dim": 24,
+    },
+    "yarn": {"rope": {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 256}},
 }
 
 
@@ -44,15 +56,16 @@ def hf_config(
     rotary: float = 1.0,
     rope: dict[str, object] | None = None,
 ) -> Qwen3_5Config:
-    dim = int(head_dim * rotary) // 2
-    sections = [dim - 2 * (dim // 3), dim // 3, dim // 3]
+    pairs = int(head_dim * rotary) // 2
     return Qwen3_5Config(
         text_config={
-            "vocab_size": 96,
+            "vocab_size": VOCABULARY,
             "hidden_size": hidden,
             "intermediate_size": 2 * hidden,
             "num_hidden_layers": layers,
-            "layer_types": ["full_attention" if i % 4 == 3 or i == layers - 1 else "linear_attention" for i in range(layers)],
+            "layer_types": [
+                "full_attention" if i % 4 == 3 or i == layers - 1 else "linear_attention" for i in range(layers)
+            ],
             "num_attention_heads": heads,
             "num_key_value_heads": kv_heads,
             "head_dim": head_dim,
@@ -64,12 +77,12 @@ def hf_config(
             "max_position_embeddings": 512,
             "tie_word_embeddings": tied,
             "pad_token_id": 0,
-            "eos_token_id": 95,
+            "eos_token_id": None,
             "rope_parameters": {
                 "rope_type": "default",
                 "rope_theta": 10_000.0,
                 "partial_rotary_factor": rotary,
-                "mrope_section": sections,
+                "mrope_section": [pairs - 2 * (pairs // 3), pairs // 3, pairs // 3],
                 "mrope_interleaved": True,
                 **(rope or {}),
             },
@@ -93,6 +106,31 @@ def hf_config(
     )
 
 
+def randomise(model: torch.nn.Module, seed: int) -> None:
+    """Weights under which every term counts and float32 still resolves 1e-5 of a logit.
+
+    The initial values hide mistakes (norms of exactly 1, biases of 0, logits near 0), and gates as strong as the
+    initial ones forget everything within a few tokens.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    for name, parameter in model.named_parameters():
+        noise = torch.randn(parameter.shape, generator=generator)
+        if name.endswith("A_log"):
+            value = 0.5 * noise
+        elif name.endswith("dt_bias"):
+            value = noise - 2.0
+        elif parameter.dim() == 1:
+            # Zero-centred norms and biases around 0, other norms around 1.
+            centre = name.endswith(("linear_attn.norm.weight", "norm1.weight", "norm2.weight", "merger.norm.weight"))
+            value = float(centre) + 0.3 * noise
+        elif "embed_tokens" in name:
+            # As the output matrix, when tied, it makes logits of a few units.
+            value = 0.2 * noise
+        else:
+            value = 0.7 * noise / parameter[0].numel() ** 0.5
+        parameter.data.copy_(value)
+
+
 @dataclass
 class StateDict:
     """A state dict as a source of weights."""
@@ -108,82 +146,160 @@ class StateDict:
 
 @dataclass
 class Pair:
-    """One set of weights, twice."""
+    """One set of weights, twice: ``hf`` is the oracle, ``network`` what is tested."""
 
     hf: Qwen3_5ForConditionalGeneration
-    config: ModelConfig
-    decoder: Decoder
-    vision: VisionTower
-    state: LaneState
-    kv: PagedKV
+    network: Network
 
-    def reference(self, ids: list[int], pictures: list[np.ndarray] | None = None) -> Tensor:
-        """Logits [T, vocabulary] of transformers' forward over the whole prompt."""
-        tokens = torch.tensor([ids])
-        extra = {}
+    @property
+    def config(self) -> ModelConfig:
+        return self.network.config
+
+    def hf_inputs(self, ids: Sequence[int], pictures: Sequence[np.ndarray] = ()) -> dict[str, Tensor]:
+        tokens = torch.tensor([list(ids)])
+        inputs = {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
         if pictures:
-            size = self.config.vision.patch_size
-            extra = {
-                "pixel_values": torch.cat([self.vision._patches(picture) for picture in pictures]),
-                "image_grid_thw": torch.tensor([[1, p.shape[0] // size, p.shape[1] // size] for p in pictures]),
+            vision = self.hf.config.vision_config
+            processor = Qwen2VLImageProcessorPil(
+                patch_size=vision.patch_size,
+                temporal_patch_size=vision.temporal_patch_size,
+                merge_size=vision.spatial_merge_size,
+                image_mean=[0.5] * 3,
+                image_std=[0.5] * 3,
+                do_resize=False,
+            )
+            processed = processor(images=list(pictures), return_tensors="pt")
+            inputs |= {
+                "pixel_values": processed["pixel_values"],
+                "image_grid_thw": processed["image_grid_thw"],
                 "mm_token_type_ids": (tokens == IMAGE).int(),
             }
-        with torch.no_grad():
-            return self.hf(input_ids=tokens, attention_mask=torch.ones_like(tokens), **extra).logits[0]
+        return inputs
 
-    def grids(self, pictures: list[np.ndarray]) -> list[tuple[int, int]]:
+    def reference(self, ids: Sequence[int], pictures: Sequence[np.ndarray] = ()) -> Tensor:
+        """Logits [T, vocabulary] of transformers' forward over the whole prompt."""
+        with torch.no_grad():
+            return self.hf(**self.hf_inputs(ids, pictures)).logits[0]
+
+    def grids(self, pictures: Sequence[np.ndarray]) -> list[tuple[int, int]]:
+        assert self.config.vision is not None
         cell = self.config.vision.cell
         return [(p.shape[0] // cell, p.shape[1] // cell) for p in pictures]
 
-    def embed(self, ids: list[int], pictures: list[np.ndarray] | None = None) -> Tensor:
+    def embed(self, ids: Sequence[int], pictures: Sequence[np.ndarray] = ()) -> Tensor:
         tokens = torch.tensor(ids)
-        x = self.decoder.embed(tokens)
+        x = self.network.decoder.embed(tokens)
         if pictures:
-            x[tokens == IMAGE] = torch.cat([self.vision.encode(picture) for picture in pictures])
+            assert self.network.vision is not None
+            x[tokens == IMAGE] = torch.cat([self.network.vision.encode(picture) for picture in pictures])
         return x
 
     def prefill(
         self,
-        ids: list[int],
-        pictures: list[np.ndarray] | None = None,
+        ids: Sequence[int],
+        pictures: Sequence[np.ndarray] = (),
         *,
         slot: int = 0,
-        pages: list[int] | None = None,
-        cuts: tuple[int, ...] = (),
+        pages: Sequence[int] = range(PAGES // 4),
+        cuts: Sequence[int] = (),
+        start: int = 0,
+        stop: int | None = None,
+        layers: int | None = None,
+        readouts: Sequence[Readout] = (),
     ) -> Tensor:
-        """Logits [T, vocabulary] of this engine, read in chunks cut at ``cuts``."""
-        pages = pages if pages is not None else list(range(32))
-        positions, _ = prompt_positions(ids, self.grids(pictures or []), IMAGE)
-        x = self.embed(ids, pictures)
-        self.state.clear(slot)
-        edges = [0, *cuts, len(ids)]
+        """Logits [stop − start, vocabulary] of this engine, read in chunks cut at ``cuts``.
+
+        ``start`` > 0 goes on from what the slot and the pages hold; ``readouts`` go into the last chunk's pass.
+        """
+        stop = len(ids) if stop is None else stop
+        decoder = self.network.decoder
+        positions, _ = prompt_positions(ids, self.grids(pictures), IMAGE)
         out = []
         with torch.inference_mode():
-            for start, stop in zip(edges, edges[1:], strict=False):
-                run = Run(slot, 0, stop - start, start, pages)
-                out.append(self.decoder.logits(self.decoder.forward(x[start:stop], positions[:, start:stop], [run])))
+            x = self.embed(ids, pictures)
+            if start == 0:
+                self.network.state.clear(slot)
+            edges = [start, *cuts, stop]
+            for first, last in pairwise(edges):
+                run = Run(slot, 0, last - first, first, pages)
+                reads = readouts if last == stop else ()
+                hidden = decoder.forward(x[first:last], positions[:, first:last], [run], layers=layers, readouts=reads)
+                out.append(decoder.logits(hidden))
         return torch.cat(out)
+
+    def round(
+        self,
+        tokens: Sequence[int],
+        contexts: Sequence[int],
+        slots: Sequence[int],
+        pages: Sequence[Sequence[int]],
+        rope_deltas: Sequence[int] | None = None,
+    ) -> Tensor:
+        """Logits [lanes, vocabulary] after one more token on each lane, in one pass."""
+        decoder = self.network.decoder
+        deltas = rope_deltas or [0] * len(tokens)
+        positions = torch.tensor([c + d for c, d in zip(contexts, deltas, strict=True)]).expand(3, -1)
+        runs = [Run(slots[i], i, 1, contexts[i], pages[i]) for i in range(len(tokens))]
+        with torch.inference_mode():
+            return decoder.logits(decoder.forward(decoder.embed(torch.tensor(tokens)), positions, runs))
+
+
+def greedy(pair: Pair, ids: Sequence[int], pictures: Sequence[np.ndarray], steps: int) -> tuple[list[int], list[int]]:
+    """``steps`` tokens after a prompt, by transformers' generate and by this engine.
+
+    Greedy text of random weights soon repeats itself; a repetition penalty keeps it moving.
+    """
+    penalty = 1.5
+    with torch.no_grad():
+        generated = pair.hf.generate(
+            **pair.hf_inputs(ids, pictures),
+            do_sample=False,
+            repetition_penalty=penalty,
+            max_new_tokens=steps,
+            min_new_tokens=steps,
+            pad_token_id=0,
+        )
+    _, delta = prompt_positions(ids, pair.grids(pictures), IMAGE)
+    sampler = Sampler(1, VOCABULARY, "cpu")
+    sampler.begin(0, SamplingParams(temperature=0.0, repetition_penalty=penalty), ids, seed=0)
+    logits, answer = pair.prefill(ids, pictures), []
+    for step in range(steps):
+        answer += sampler.sample(logits[-1:], [0]).ids
+        logits = pair.round(answer[-1:], [len(ids) + step], [0], [range(PAGES // 4)], [delta])
+    return generated[0, len(ids) :].tolist(), answer
 
 
 def make_pair(shape: str = "plain", seed: int = 0) -> Pair:
-    torch.manual_seed(seed)
     config = hf_config(**SHAPES[shape])
     config._attn_implementation = "eager"
     hf = Qwen3_5ForConditionalGeneration(config).eval().float()
-    generator = torch.Generator().manual_seed(seed + 1)
-    for name, parameter in hf.named_parameters():
-        # The initial values hide mistakes: norms of exactly 1, biases of 0, logits near 0.
-        scale = 0.3 if parameter.dim() == 1 else 1.5 / parameter[0].numel() ** 0.5
-        noise = torch.randn(parameter.shape, generator=generator) * scale
-        parameter.data = parameter.data + noise if "A_log" in name or parameter.dim() == 1 else noise
-    tensors = {name: tensor.detach() for name, tensor in hf.state_dict().items()}
-    ours = ModelConfig.from_dict(config.to_dict())
+    randomise(hf, seed)
+    network = build_network(
+        ModelConfig.from_dict(config.to_dict()),
+        StateDict({name: tensor.detach() for name, tensor in hf.state_dict().items()}),
+        slots=SLOTS,
+        pages=PAGES,
+        page_size=PAGE,
+        device=torch.device("cpu"),
+        dtype=torch.float32,
+    )
+    # What was never written must never be read.
+    network.kv._rows.fill_(float("nan"))
+    network.state._recurrent.fill_(float("nan"))
+    network.state._conv.fill_(float("nan"))
+    return Pair(hf, network)
 
-    source = StateDict(tensors)
-    cpu = torch.device("cpu")
-    state = LaneState(ours.text, 8, cpu, torch.float32)
-    kv = PagedKV(ours.text, 128, PAGE, cpu, torch.float32)
-    decoder = Decoder(ours, read_text(ours, source, cpu, torch.float32), kv, state)
-    vision_weights = read_vision(ours, source, cpu, torch.float32)
-    assert ours.vision is not None and vision_weights is not None
-    return Pair(hf, ours, decoder, VisionTower(ours.vision, vision_weights, cpu, torch.float32), state, kv)
+
+def text(seed: int, length: int) -> list[int]:
+    """Random text tokens."""
+    return np.random.default_rng(seed).integers(0, TEXT_IDS, length).tolist()
+
+
+def picture(seed: int, rows: int, columns: int) -> np.ndarray:
+    """Random pixels of a picture of rows × columns image tokens."""
+    return np.random.default_rng(seed).integers(0, 256, (rows * 8, columns * 8, 3), dtype=np.uint8)
+
+
+def tokens_of(rows: int, columns: int) -> list[int]:
+    """A picture's place in a prompt."""
+    return [VISION_START, *[IMAGE] * (rows * columns), VISION_END]
