@@ -1,0 +1,233 @@
+"""What is written on a drawn screen and how its elements are asked for: by text, by common name, by function."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .canvas import Kit
+from .meanings import reword
+
+_LABELS_FILE = Path(__file__).with_name("labels.txt")
+_NOUNS = {"commands", "where", "options", "settings", "help", "the", "extra", "how", "purpose", "whether", "a", "an"}
+_KINDS = {
+    "button": ["the {t} button", "{t} button", "click {t}", "press {t}", 'click "{t}"', "the button labelled {t}"],
+    "menu": ["the {t} menu", "open the {t} menu", "{t} menu", "click {t}"],
+    "menuitem": ["{t} menu item", "the {t} entry", "choose {t}", "click {t} in the menu"],
+    "tab": ["the {t} tab", "{t} tab", "switch to {t}", "go to the {t} tab"],
+    "link": ["the {t} link", "{t} link", "click {t}", "follow the link {t}", "open {t}"],
+    "check": ["{t} checkbox", "the {t} checkbox", "tick {t}", "the {t} option"],
+    "radio": ["{t} radio button", "select {t}", "the {t} option"],
+    "switch": ["{t} switch", "toggle {t}", "the {t} toggle"],
+    "field": ["{t} field", "the {t} text field", "type in {t}", "fill in {t}", "the {t} box", "{t} input"],
+    "combo": ["{t} dropdown", "the {t} drop-down list", "choose {t}", "the {t} combo box"],
+    "item": ["the {t} item", "select {t}", "open {t}", "click {t}", "{t} in the list"],
+    "file": ["the file {t}", "open {t}", "select {t}"],
+    "cell": ["the cell {t}", "{t} in the table"],
+    "header": ["the {t} column", "sort by {t}", "{t} column header"],
+    "heading": ["the heading {t}", "{t} heading"],
+    "text": ["the text {t}", "where it says {t}"],
+    "key": ["the {t} key", "press {t}", "{t} button"],
+}
+_FUNCTION = [
+    "{f}",
+    "{f}",
+    "the button to {f}",
+    "I want to {f}",
+    "where do I click to {f}?",
+    "which one lets me {f}",
+    "how can I {f}?",
+    "the control to {f}",
+]
+_NAME = ["the {n} icon", "{n} icon", "the {n} button", "click the {n} icon", "{n}", "icon for {n}", "press {n}"]
+
+
+@dataclass
+class Label:
+    """A text on screen with the phrases for what it is for (none for plain words)."""
+
+    text: str
+    functions: list[str]
+
+
+def load_labels(path: Path = _LABELS_FILE) -> list[tuple[list[str], str, list[str]]]:
+    """(spellings, kinds, functions) a line of labels.txt."""
+    rows = []
+    for line in path.read_text().splitlines():
+        if line and not line.startswith("#"):
+            spellings, kinds, functions = line.split("|")
+            rows.append(
+                (
+                    [s.strip() for s in spellings.split(";")],
+                    kinds,
+                    [f.strip() for f in functions.split(";") if f.strip()],
+                )
+            )
+    return rows
+
+
+_LABELS = load_labels()
+
+
+class Words:
+    """Vocabulary of one screen: nothing is used twice, so that every question has one answer."""
+
+    def __init__(self, kit: Kit, rng: random.Random, held: bool) -> None:
+        self.rng, self.held, self.kit = rng, held, kit
+        end = "_heldout" if held else ""
+        strings = kit.strings
+        self.short, self.long = strings["short" + end], strings["long" + end]
+        self.pairs, self.vocabulary = strings["pairs" + end], strings["words" + end] or strings["words"]
+        self.taken: set[str] = set()
+        self.by_kind: dict[str, list[int]] = {}
+        for i, (_, kinds, _) in enumerate(_LABELS):
+            for kind in kinds.split():
+                self.by_kind.setdefault(kind, []).append(i)
+
+    def take(self, *senses: str) -> bool:
+        """Reserve senses (texts, concept keys); False when one of them is on the screen already."""
+        keys = [re.sub(r"[^a-z0-9]+", " ", sense.lower()).strip() for sense in senses]
+        if any(key in self.taken for key in keys):
+            return False
+        self.taken.update(keys)
+        return True
+
+    def _row(self, i: int, most: int) -> Label | None:
+        spellings, _, functions = _LABELS[i]
+        fit = [s for s in spellings if len(s) <= most]
+        if not fit:
+            return None
+        if not self.take(*(s.rstrip(".") for s in spellings)):
+            return None
+        asked = functions[-1:] if self.held else functions[:-1] or functions
+        return Label(self.rng.choice(fit), list(asked))
+
+    def label(self, kind: str = "", most: int = 26) -> Label | None:
+        """A label fit for a kind of element (letters of labels.txt), at most `most` characters long."""
+        rng = self.rng
+        for _ in range(12):
+            z = rng.random()
+            if kind in self.by_kind and z < 0.4:
+                found = self._row(rng.choice(self.by_kind[kind]), most)
+                if found:
+                    return found
+                continue
+            if z < 0.72 and self.pairs:
+                text, does = rng.choice(self.pairs)
+                if len(text) <= most and self.take(text):
+                    return Label(text, list(does))
+                continue
+            text = rng.choice(self.short) if z < 0.9 else self.words(rng.choice([1, 1, 2, 2, 3]))
+            if len(text) <= most and self.take(text):
+                return Label(text, [])
+        return None
+
+    def words(self, n: int) -> str:
+        text = " ".join(self.rng.choice(self.vocabulary).lower() for _ in range(n))
+        return self.rng.choice([text.capitalize(), text.capitalize(), text.title(), text])
+
+    def sentence(self, most: int = 70) -> str:
+        for _ in range(6):
+            text = self.rng.choice(self.long) if self.rng.random() < 0.65 else self.words(self.rng.randint(4, 10))
+            if len(text) <= most:
+                return text
+        return text[:most].rsplit(" ", 1)[0]
+
+    def file(self) -> str:
+        rng = self.rng
+        stem = (
+            rng.choice(["", "", "IMG_", "report-", "my_", "notes-", "2024-", "draft "])
+            + rng.choice(self.vocabulary).lower()
+        )
+        stem += rng.choice(
+            ["", "", f"_{rng.choice(self.vocabulary).lower()}", str(rng.randint(1, 99)), f"-{rng.randint(2015, 2026)}"]
+        )
+        return (
+            stem
+            + "."
+            + rng.choice(
+                [
+                    "txt",
+                    "pdf",
+                    "png",
+                    "jpg",
+                    "py",
+                    "md",
+                    "csv",
+                    "zip",
+                    "docx",
+                    "xlsx",
+                    "mp3",
+                    "mp4",
+                    "json",
+                    "html",
+                    "log",
+                    "conf",
+                    "tar.gz",
+                    "svg",
+                    "c",
+                    "rs",
+                ]
+            )
+        )
+
+    def value(self) -> str:
+        rng = self.rng
+        word = rng.choice(self.vocabulary)
+        return rng.choice(
+            [
+                f"{rng.randint(1990, 2030)}-{rng.randint(1, 12):02d}-{rng.randint(1, 28):02d}",
+                f"{rng.randint(1, 9999) / 10:.1f} {rng.choice(['KB', 'MB', 'GB', 'ms', 'km'])}",
+                f"{word.lower()}@{rng.choice(self.vocabulary).lower()}.org",
+                f"${rng.randint(1, 9999)}.{rng.randint(0, 99):02d}",
+                f"{rng.randint(0, 23):02d}:{rng.randint(0, 59):02d}",
+                word.capitalize(),
+                f"{rng.randint(0, 100)} %",
+                str(rng.randint(1, 20000)),
+                rng.choice(self.short)[:22],
+            ]
+        )
+
+    # -- questions
+    def ask(self, kind: str, label: Label, shown: str | None = None) -> list[dict[str, str]]:
+        """Questions for an element with visible text; cut-off text is asked as far as it is legible."""
+        text = (shown or label.text).rstrip("….").strip() or label.text
+        rng = self.rng
+        queries = [{"q": text, "by": "text"}]
+        forms = _KINDS.get(kind, _KINDS["text"])
+        queries += [{"q": form.format(t=text), "by": "text"} for form in rng.sample(forms, min(2, len(forms)))]
+        return queries + self.functions(label.functions)
+
+    def functions(self, phrases: list[str], most: int = 3) -> list[dict[str, str]]:
+        rng = self.rng
+        queries = []
+        for phrase in rng.sample(phrases, min(most, len(phrases))):
+            said = (
+                re.sub(r"^(Whether (or not )?(to )?|If (true|enabled|set|checked),? ?)", "", phrase).strip().rstrip(".")
+            )
+            said = said[:1].lower() + said[1:] if not said[1:2].isupper() else said
+            if not self.held and rng.random() < 0.5:
+                said = reword(said, rng)
+            form = "{f}" if said.split()[0].lower() in _NOUNS or " " not in said else rng.choice(_FUNCTION)
+            queries.append({"q": form.format(f=said), "by": "function"})
+        return queries
+
+    def icon_questions(self, icon: dict[str, Any], described: bool = True) -> list[dict[str, str]]:
+        """Questions for a bare icon: its names, synonyms its set lists, what it does."""
+        rng = self.rng
+        names = icon["names"][:]
+        extra = rng.sample(icon["synonyms"], min(1, len(icon["synonyms"])))
+        picked = rng.sample(names, min(2, len(names))) + extra
+        queries = [
+            {"q": rng.choice(_NAME).format(n=name.lower() if name[1:2].islower() else name), "by": "name"}
+            for name in picked
+        ]
+        phrases = icon["asked"] if self.held and icon["asked"] else icon["functions"]
+        return queries + (self.functions(phrases) if described else [])
+
+    def take_icon(self, icon: dict[str, Any]) -> bool:
+        """Reserve an icon's meaning and names; False when the screen has them."""
+        return self.take(*(icon["names"][:3] + ([icon["concept"]] if icon["concept"] else [])))

@@ -1,0 +1,238 @@
+"""Ember's screens: drawing is repeatable and well-formed, packs and shards give back what was put in."""
+
+from __future__ import annotations
+
+import io
+import random
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw, ImageFont
+
+from assets.ember.recipe.screens.canvas import Canvas, Kit
+from assets.ember.recipe.screens.draw import draw, kit
+from assets.ember.recipe.screens.meanings import reword
+from assets.ember.recipe.screens.pack import Pack, Shard, check_screen, encode_picture, write_pack, write_shard
+from assets.ember.recipe.screens.words import Words, load_labels
+
+NAMES = [
+    "save",
+    "print",
+    "copy",
+    "paste",
+    "undo",
+    "zoom in",
+    "settings",
+    "trash",
+    "mail",
+    "lock",
+    "bell",
+    "folder",
+    "camera",
+    "clock",
+    "cloud",
+]
+
+
+def _icon(name: str, held: bool, blob: int, mono: bool) -> dict:
+    return {
+        "set": f"{'held' if held else 'known'}-{'mono' if mono else 'colour'}",
+        "kind": "action",
+        "mono": mono,
+        "names": [name],
+        "synonyms": [f"{name} sign"],
+        "functions": [f"do what {name} does"],
+        "asked": [f"carry out {name}"],
+        "concept": name,
+        "held": held,
+        "blobs": {"48": blob},
+    }
+
+
+@pytest.fixture(scope="module")
+def pack_file(tmp_path_factory):
+    """A pack in miniature: fifteen meanings in four sets, one font, a few dozen strings."""
+    blobs, icons = [], []
+    for held in (False, True):
+        for mono in (False, True):
+            for i, name in enumerate(NAMES):
+                image = Image.new("RGB" if mono else "RGBA", (48, 48))
+                ImageDraw.Draw(image).ellipse(
+                    (4, 4 + i, 44, 44), fill=(255, 255, 255) if mono else (200, 10 * i, 40, 255)
+                )
+                out = io.BytesIO()
+                image.save(out, "WEBP", lossless=True)
+                icons.append(_icon(f"{name} {'omega' if held else 'alpha'}", held, len(blobs), mono))
+                blobs.append(out.getvalue())
+    font = ImageFont.load_default(12).font_bytes
+    fonts = {style: [[f"{style}-Regular", len(blobs)]] for style in ("sans", "serif", "mono")}
+    words = [
+        f"{a}{b}"
+        for a in ("river", "stone", "amber", "quiet", "maple", "ferry")
+        for b in ("side", "ward", "well", "gate", "land")
+    ]
+    strings = {}
+    for end, pool in (("", words[::2]), ("_heldout", words[1::2])):
+        strings |= {
+            f"short{end}": pool,
+            f"words{end}": pool,
+            f"long{end}": [f"The {w} is longer than a label" for w in pool],
+        }
+        strings[f"pairs{end}"] = [[f"Set {w}", [f"change the {w} of this"]] for w in pool]
+    path = tmp_path_factory.mktemp("screens") / "mini.pack"
+    write_pack(path, {"icons": icons, "fonts": fonts, "strings": strings}, [*blobs, font])
+    return path
+
+
+@pytest.fixture(scope="module", autouse=True)
+def opened(pack_file):
+    return kit(pack_file)
+
+
+@pytest.mark.parametrize("size", [(640, 480), (1024, 768), (1920, 1080)])
+def test_drawing_is_repeatable_and_boxes_lie_inside(size):
+    drawn = 0
+    for seed in range(6):
+        image, items = draw(seed, *size)
+        again, same = draw(seed, *size)
+        assert image.shape == (size[1], size[0], 3)
+        assert image.dtype == np.uint8
+        assert np.array_equal(image, again)
+        assert items == same
+        check_screen({"w": size[0], "h": size[1], "source": f"seed {seed}", "split": "train", "items": items})
+        drawn += len(items)
+    assert drawn > 60
+
+
+def test_an_element_shows_something():
+    """What a box is asked for is really there: an icon's box is not one flat colour."""
+    seen = 0
+    for seed in range(8):
+        image, items = draw(seed, 1024, 768)
+        for item in items:
+            if item["kind"] in ("icon", "window-control", "button"):
+                x0, y0, x1, y1 = map(int, item["box"])
+                assert np.ptp(image[y0 : y1 + 1, x0 : x1 + 1].reshape(-1, 3), axis=0).max() > 8, (seed, item)
+                seen += 1
+    assert seen > 30
+
+
+def test_questions_have_one_answer():
+    for seed in range(12):
+        _, items = draw(seed, 1024, 768)
+        bare = [
+            query["q"].lower()
+            for item in items
+            for query in item["queries"][:1]
+            if query["by"] == "text" and item["kind"] == "button"
+        ]
+        assert len(bare) == len(set(bare))
+
+
+def test_held_out_screens_use_none_of_the_training_material():
+    for held, ours, theirs in ((False, "alpha", "omega"), (True, "omega", "alpha")):
+        said = [
+            query["q"].lower()
+            for seed in range(6)
+            for item in draw(seed, 1024, 768, held)[1]
+            for query in item["queries"]
+        ]
+        assert any(ours in question for question in said)
+        assert not any(theirs in question for question in said)
+
+
+def test_held_out_phrases_are_kept_apart(opened):
+    train, held = Words(opened, random.Random(0), False), Words(opened, random.Random(0), True)
+    for i, (spellings, _, functions) in enumerate(load_labels()):
+        if len(functions) > 1:
+            first, second = train._row(i, 99), held._row(i, 99)
+            assert first is None or functions[-1] not in first.functions, spellings
+            assert second is None or second.functions == functions[-1:], spellings
+
+
+def test_covered_elements_are_forgotten(opened):
+    canvas = Canvas(opened, random.Random(0), 200, 100, (0, 0, 0))
+    canvas.add((10, 10, 50, 30), "button", [{"q": "left", "by": "text"}])
+    canvas.add((150, 10, 190, 30), "button", [{"q": "right", "by": "text"}])
+    canvas.cover((40, 0, 120, 100))
+    assert [item["queries"][0]["q"] for item in canvas.items] == ["right"]
+
+
+def test_rewording_changes_words_not_the_rest():
+    said = {reword("remove the selected item", random.Random(seed)) for seed in range(40)}
+    assert len(said) > 3
+    assert all("the selected" in phrase for phrase in said)
+
+
+def test_a_pack_gives_back_its_blobs(tmp_path):
+    blobs = [b"one", b"", b"three" * 1000]
+    write_pack(tmp_path / "p", {"name": "ü"}, blobs)
+    pack = Pack(tmp_path / "p")
+    assert pack.index == {"name": "ü"}
+    assert [pack.blob(i) for i in range(len(pack))] == blobs
+    (tmp_path / "q").write_bytes(b"something else entirely")
+    with pytest.raises(ValueError, match="not a screens pack"):
+        Pack(tmp_path / "q")
+
+
+def test_a_shard_gives_back_its_screens(tmp_path):
+    image, items = draw(3, 640, 480)
+    flat = Image.new("RGB", (64, 48), (10, 20, 30))
+    record = {"w": 640, "h": 480, "source": "drawn", "theme": "light", "split": "train", "items": items}
+    small = {
+        "w": 64,
+        "h": 48,
+        "source": "flat",
+        "theme": "dark",
+        "split": "heldout",
+        "items": [],
+        "absent": [{"q": "quit", "by": "text"}],
+    }
+    assert (
+        write_shard(
+            tmp_path / "s.tar", [(encode_picture(Image.fromarray(image)), record), (encode_picture(flat), small)]
+        )
+        == 2
+    )
+    shard = Shard(tmp_path / "s.tar")
+    assert [r["source"] for r in shard.records] == ["drawn", "flat"]
+    assert shard.records[0]["items"] == items
+    assert np.array_equal(shard.picture(1), np.asarray(flat))
+    assert np.abs(shard.picture(0).astype(int) - image).mean() < 6
+
+
+def test_a_bad_screen_is_refused():
+    good = {
+        "w": 10,
+        "h": 10,
+        "source": "s",
+        "theme": "light",
+        "split": "train",
+        "items": [{"box": [1, 1, 5, 5], "kind": "icon", "queries": [{"q": "a", "by": "name"}]}],
+    }
+    check_screen(good)
+    for change, message in (
+        ({"box": [1, 1, 50, 5]}, "leaves the 10x10 screen"),
+        ({"queries": []}, "empty question"),
+        ({"queries": [{"q": "a", "by": "colour"}]}, "unknown way of asking"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            check_screen({**good, "items": [{**good["items"][0], **change}]})
+
+
+def test_a_missing_pack_says_what_to_do(monkeypatch):
+    monkeypatch.delenv("EMBER_SCREENS_PACK", raising=False)
+    monkeypatch.setattr("assets.ember.recipe.screens.draw._opened", {})
+    with pytest.raises(RuntimeError, match="EMBER_SCREENS_PACK"):
+        kit()
+
+
+def test_icons_are_resized_and_recoloured(opened):
+    mono = next(i for i, icon in enumerate(opened.icons) if icon["mono"])
+    assert opened.bitmap(mono, 16).shape == (16, 16)
+    canvas = Canvas(opened, random.Random(0), 40, 40, (0, 0, 0))
+    canvas.icon(4, 4, 32, mono, (255, 0, 0))
+    middle = np.asarray(canvas.image)[20, 20]
+    assert middle[0] > 240
+    assert middle[1] == 0
+    assert isinstance(opened, Kit)
