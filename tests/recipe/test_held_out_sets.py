@@ -26,9 +26,9 @@ def test_lexical_questions_share_words_with_their_line():
     for question in QUESTIONS:
         if question["kind"] == "lexical":
             lines = (DATA / "logs" / question["log"]).read_text().splitlines()
-            words = {word.strip('":,.').lower() for word in question["question"].split()}
+            words = {word.strip('":,.').lower() for word in question["question"].replace(":", " ").split()}
             said = lines[question["lines"][0] - 1].lower()
-            assert sum(word in said for word in words if len(word) > 2) >= 2, question
+            assert sum(word in said for word in words if len(word) > 2) >= min(2, len(words)), question
 
 
 def test_there_are_enough_questions_of_each_kind():
