@@ -1,0 +1,224 @@
+"""In which format each weight of a checkpoint is stored, judged by what its tensors are, not by what config.json says.
+
+Tensors that stand for a weight ``X.weight``:
+
+- bf16, f16, f32: ``X.weight``.
+- fp8: ``X.weight`` F8_E4M3 with ``X.weight_scale`` (one value, one a row, or 128 × 128 blocks) or
+  ``X.weight_scale_inv`` (blocks; a factor all the same).
+- nvfp4 by ModelOpt: ``X.weight`` U8, ``X.weight_scale`` F8_E4M3, the factors ``X.weight_scale_2`` and
+  ``X.input_scale``.
+- nvfp4 by compressed-tensors: ``X.weight_packed`` U8, ``X.weight_scale`` F8_E4M3, the divisors
+  ``X.weight_global_scale`` and ``X.input_global_scale``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from engine.checkpoint.errors import CheckpointError
+from engine.checkpoint.quantize import BLOCK, FP8_BLOCK, Packed, PackedFP8, PackedNVFP4, ScaleKind, dequantize
+from engine.checkpoint.shards import Shard, Stored
+
+Format = Literal["bf16", "f16", "f32", "fp8", "nvfp4"]
+Table = Mapping[str, tuple[Shard, Stored]]
+
+_PLAIN: dict[str, Format] = {"BF16": "bf16", "F16": "f16", "F32": "f32"}
+_SCALES = ("F32", "BF16", "F16")
+_CHUNK = 1 << 22
+"""Elements unpacked at a time: bounds host memory whatever the size of a tensor."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One weight of the model and where its parts are. ``shape`` is that of the unquantised weight."""
+
+    name: str
+    format: Format
+    shape: tuple[int, ...]
+    parts: Mapping[str, tuple[Shard, Stored]]
+    """"codes" and, by format, "scale", "block_scale", "global_scale", "input_scale"."""
+    scale_kind: ScaleKind = "tensor"
+    divisor: bool = False
+    """The stored scale of the whole matrix divides (compressed-tensors)."""
+
+    @property
+    def nbytes(self) -> int:
+        return sum(stored.nbytes for _, stored in self.parts.values())
+
+    def packed(self) -> Packed:
+        """The quantised parts as they are stored (scales as factors, float32), on the CPU."""
+        if self.format not in ("fp8", "nvfp4"):
+            raise ValueError(f"{self.name} is stored as {self.format}, not packed")
+        return self._packed_rows(0, self.shape[0])
+
+    def copy_into(self, out: Tensor) -> None:
+        """Write the dequantised weight into ``out`` (same shape, any float dtype, any device), some rows at a time."""
+        if not self.shape:
+            out.copy_(self._rows(0, 1))
+            return
+        width = math.prod(self.shape[1:])
+        step = max(FP8_BLOCK, _CHUNK // max(width, 1) // FP8_BLOCK * FP8_BLOCK)
+        for first in range(0, self.shape[0], step):
+            last = min(first + step, self.shape[0])
+            out[first:last].copy_(self._rows(first, last))
+
+    def _rows(self, first: int, last: int) -> Tensor:
+        if self.format in ("fp8", "nvfp4"):
+            return dequantize(self._packed_rows(first, last))
+        return self._part("codes", first, last)
+
+    def _packed_rows(self, first: int, last: int) -> Packed:
+        codes = self._part("codes", first, last)
+        if self.format == "fp8":
+            if self.scale_kind == "row":
+                scale = self._scale("scale", first, last).flatten()
+            elif self.scale_kind == "block":
+                scale = self._scale("scale", first // FP8_BLOCK, -(-last // FP8_BLOCK))
+            else:
+                scale = self._scalar("scale")
+            return PackedFP8(codes, scale, self.scale_kind)
+        block_scale = self._part("block_scale", first, last)
+        self._check_finite("block_scale", block_scale)
+        scale, given = self._scalar("global_scale"), None
+        if "input_scale" in self.parts:
+            given = self._scalar("input_scale").item()
+        if self.divisor:
+            scale, given = scale.reciprocal(), given and 1.0 / given
+        return PackedNVFP4(codes, block_scale, scale, given)
+
+    def _part(self, part: str, first: int, last: int) -> Tensor:
+        shard, stored = self.parts[part]
+        return shard.rows(stored, first, last)
+
+    def _scale(self, part: str, first: int, last: int) -> Tensor:
+        scale = self._part(part, first, last).float()
+        self._check_finite(part, scale)
+        return scale
+
+    def _scalar(self, part: str) -> Tensor:
+        scale = self._scale(part, 0, 1).reshape(())
+        if scale <= 0 and part != "input_scale":
+            _, stored = self.parts[part]
+            raise CheckpointError(f"{stored.file}: {stored.name} is {scale.item():g}, not a positive scale; {_AGAIN}")
+        return scale
+
+    def _check_finite(self, part: str, scale: Tensor) -> None:
+        if not torch.isfinite(scale.float()).all():
+            _, stored = self.parts[part]
+            raise CheckpointError(f"{stored.file}: {stored.name} holds scales that are not finite numbers; {_AGAIN}")
+
+
+_AGAIN = "download it again or use another quantisation."
+
+
+def find_entry(name: str, shape: tuple[int, ...], table: Table, stored_name: str | None = None) -> Entry:
+    """The entry of one expected weight. Raises ``CheckpointError`` when it is missing, has another shape or a format
+    Ignis does not read. ``stored_name`` is its name in the files when that differs."""
+    key = stored_name or name
+    packed = table.get(f"{key}_packed")
+    if packed is not None:
+        return _compressed_tensors(name, key, shape, table)
+    if key not in table:
+        where = next(iter(table.values()))[1].file.parent
+        raise CheckpointError(f"{where}: {key} is missing; the checkpoint is incomplete or of another model.")
+    shard, stored = table[key]
+    if stored.dtype in _PLAIN:
+        _check_shape(stored, shape)
+        return Entry(name, _PLAIN[stored.dtype], shape, {"codes": (shard, stored)})
+    if stored.dtype == "F8_E4M3":
+        return _fp8(name, key, shape, table)
+    if stored.dtype == "U8":
+        return _modelopt(name, key, shape, table)
+    raise CheckpointError(
+        f"{stored.file}: {key} has the dtype {stored.dtype}; Ignis reads BF16, F16, F32, FP8 (E4M3) and NVFP4 weights."
+    )
+
+
+def _fp8(name: str, key: str, shape: tuple[int, ...], table: Table) -> Entry:
+    codes = table[key]
+    _check_shape(codes[1], shape)
+    scale = table.get(f"{key}_scale") or table.get(f"{key}_scale_inv")
+    if scale is None:
+        raise CheckpointError(f"{codes[1].file}: {key} is FP8 but has no {key}_scale; {_AGAIN}")
+    stored = scale[1]
+    _check_dtype(stored, *_SCALES)
+    rows = shape[0] if shape else 1
+    blocks = tuple(-(-side // FP8_BLOCK) for side in shape)
+    kind: ScaleKind
+    if stored.shape in ((), (1,), (1, 1)):
+        kind = "tensor"
+    elif stored.shape in ((rows,), (rows, *(1,) * (len(shape) - 1))):
+        kind = "row"
+    elif len(shape) == 2 and stored.shape == blocks:
+        kind = "block"
+    else:
+        raise CheckpointError(
+            f"{stored.file}: {stored.name} has the shape {list(stored.shape)}; for a weight of {list(shape)} Ignis "
+            f"reads one scale, [{rows}, 1] or {list(blocks)} (128 × 128 blocks)."
+        )
+    return Entry(name, "fp8", shape, {"codes": codes, "scale": scale}, kind)
+
+
+def _modelopt(name: str, key: str, shape: tuple[int, ...], table: Table) -> Entry:
+    entry = _nvfp4(name, key, f"{key}_scale_2", shape, table)
+    base = key.removesuffix("weight")
+    return _with_input_scale(entry, f"{base}input_scale", table)
+
+
+def _compressed_tensors(name: str, key: str, shape: tuple[int, ...], table: Table) -> Entry:
+    entry = replace(_nvfp4(name, f"{key}_packed", f"{key}_global_scale", shape, table, f"{key}_scale"), divisor=True)
+    base = key.removesuffix("weight")
+    return _with_input_scale(entry, f"{base}input_global_scale", table)
+
+
+def _nvfp4(
+    name: str, codes: str, global_scale: str, shape: tuple[int, ...], table: Table, block_scale: str | None = None
+) -> Entry:
+    parts = {"codes": table[codes]}
+    stored = parts["codes"][1]
+    if len(shape) != 2 or shape[1] % BLOCK:
+        raise CheckpointError(f"{stored.file}: {codes} is NVFP4, but {name} {list(shape)} cannot be: {_AGAIN}")
+    for part, key in (("block_scale", block_scale or f"{codes}_scale"), ("global_scale", global_scale)):
+        if key not in table:
+            raise CheckpointError(f"{stored.file}: {codes} is NVFP4 but has no {key}; {_AGAIN}")
+        parts[part] = table[key]
+    _check_dtype(stored, "U8")
+    _check_shape(stored, (shape[0], shape[1] // 2))
+    _check_dtype(parts["block_scale"][1], "F8_E4M3")
+    _check_shape(parts["block_scale"][1], (shape[0], shape[1] // BLOCK))
+    _check_scalar(parts["global_scale"][1])
+    return Entry(name, "nvfp4", shape, parts)
+
+
+def _with_input_scale(entry: Entry, key: str, table: Table) -> Entry:
+    if key not in table:
+        return entry
+    _check_scalar(table[key][1])
+    return replace(entry, parts={**entry.parts, "input_scale": table[key]})
+
+
+def _check_scalar(stored: Stored) -> None:
+    _check_dtype(stored, *_SCALES)
+    if stored.shape not in ((), (1,), (1, 1)):
+        raise CheckpointError(
+            f"{stored.file}: {stored.name} has the shape {list(stored.shape)}, not one value; {_AGAIN}"
+        )
+
+
+def _check_dtype(stored: Stored, *allowed: str) -> None:
+    if stored.dtype not in allowed:
+        raise CheckpointError(f"{stored.file}: {stored.name} has the dtype {stored.dtype}, not {' or '.join(allowed)}.")
+
+
+def _check_shape(stored: Stored, shape: tuple[int, ...]) -> None:
+    if stored.shape != shape:
+        raise CheckpointError(
+            f"{stored.file}: {stored.name} has the shape {list(stored.shape)}, but config.json asks for {list(shape)}; "
+            "the files do not belong together."
+        )

@@ -1,0 +1,142 @@
+"""NVFP4 and FP8 weights: packed parts, packing and exact unpacking, in plain torch.
+
+NVFP4: blocks of 16 columns, values in E2M1 (0, 0.5, 1, 1.5, 2, 3, 4, 6 and negatives) times an E4M3 block scale times
+one float32 scale for the matrix. FP8: E4M3 values times a float32 scale for the matrix, for each row, or for blocks of
+128 × 128.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+BLOCK = 16
+FP8_BLOCK = 128
+E2M1_MAX = 6.0
+E4M3_MAX = 448.0
+E2M1 = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0])
+_PAIRS = torch.stack([E2M1[torch.arange(256) % 16], E2M1[torch.arange(256) // 16]], dim=-1)
+"""Byte → (even column, odd column): the low nibble comes first."""
+_MIDPOINTS = torch.tensor([0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0])
+_SCALE_STEPS = range(-6, 3)
+"""E4M3 codes tried around the one that maps a block's largest value to 6; clipping it often costs less."""
+
+ScaleKind = Literal["tensor", "row", "block"]
+
+
+@dataclass(frozen=True)
+class PackedNVFP4:
+    """weight = e2m1 · block_scale · scale.
+
+    ``codes`` uint8 [rows, columns / 2]; ``block_scale`` float8_e4m3fn [rows, columns / 16]; ``scale`` float32 scalar;
+    ``input_scale`` is the publisher's activation scale for W4A4, if there is one.
+    """
+
+    codes: Tensor
+    block_scale: Tensor
+    scale: Tensor
+    input_scale: float | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.codes.shape[0], 2 * self.codes.shape[1]
+
+
+@dataclass(frozen=True)
+class PackedFP8:
+    """weight = codes · scale.
+
+    ``codes`` float8_e4m3fn [rows, …]; ``scale`` float32: scalar, [rows] or [⌈rows / 128⌉, ⌈columns / 128⌉] by ``kind``.
+    """
+
+    codes: Tensor
+    scale: Tensor
+    kind: ScaleKind
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.codes.shape)
+
+
+Packed = PackedNVFP4 | PackedFP8
+
+
+def dequantize(packed: Packed) -> Tensor:
+    """The weight in float32, in the shape of the unquantised matrix."""
+    return _dequantize_nvfp4(packed) if isinstance(packed, PackedNVFP4) else _dequantize_fp8(packed)
+
+
+def quantize_nvfp4(weight: Tensor) -> PackedNVFP4:
+    """Round a matrix [rows, columns], columns a multiple of 16, choosing for each block the E4M3 scale of least squared
+    error. ``scale`` is a power of two, so that the divisor which compressed-tensors stores is exact."""
+    blocks = weight.float().reshape(weight.shape[0], -1, BLOCK)
+    scale = nvfp4_scale(weight)
+    block_scale = nvfp4_block_scale(blocks / scale)
+    codes = encode_e2m1(blocks / (block_scale.float() * scale)[..., None])
+    return PackedNVFP4(pack_nibbles(codes.reshape(weight.shape)), block_scale, scale)
+
+
+def nvfp4_scale(weight: Tensor) -> Tensor:
+    """Power of two that brings the largest block scale of a matrix into E4M3's top octave; float32 scalar."""
+    largest = weight.abs().max().float().clamp(min=torch.finfo(torch.float32).tiny)
+    return torch.exp2(torch.ceil(torch.log2(largest / (E2M1_MAX * E4M3_MAX))))
+
+
+def nvfp4_block_scale(blocks: Tensor) -> Tensor:
+    """E4M3 scale of least squared error for each block: float [..., 16] (already divided by the matrix scale) →
+    float8_e4m3fn [...]."""
+    largest = (blocks.abs().amax(-1) / E2M1_MAX).clamp(max=E4M3_MAX)
+    start = largest.to(torch.float8_e4m3fn).view(torch.uint8).int()
+    best = torch.full_like(largest, float("inf"))
+    chosen = torch.zeros_like(start)
+    for step in _SCALE_STEPS:
+        code = (start + step).clamp(1, 0x7E)  # 0x7E is 448, the largest finite value; 0 would erase the block
+        scale = code.to(torch.uint8).view(torch.float8_e4m3fn).float()[..., None]
+        error = (E2M1[encode_e2m1(blocks / scale).int()] * scale - blocks).square().sum(-1)
+        better = error < best
+        best = torch.where(better, error, best)
+        chosen = torch.where(better, code, chosen)
+    return chosen.to(torch.uint8).view(torch.float8_e4m3fn)
+
+
+def encode_e2m1(values: Tensor) -> Tensor:
+    """Nearest E2M1 code (uint8 0–15) of each value; ties go to the even code, values beyond ±6 saturate."""
+    magnitude = values.abs()
+    up = torch.bucketize(magnitude, _MIDPOINTS, right=True)
+    down = torch.bucketize(magnitude, _MIDPOINTS)
+    code = torch.where(up % 2 == 0, up, down)
+    return (code + 8 * torch.signbit(values)).to(torch.uint8)
+
+
+def pack_nibbles(codes: Tensor) -> Tensor:
+    """[rows, columns] codes → uint8 [rows, columns / 2]: the even column is the low nibble."""
+    pairs = codes.reshape(codes.shape[0], -1, 2)
+    return pairs[..., 0] | (pairs[..., 1] << 4)
+
+
+def quantize_fp8(weight: Tensor) -> PackedFP8:
+    """Round to E4M3 with one scale a row (leading axis), the row's largest magnitude mapped to 448."""
+    rows = weight.float().reshape(weight.shape[0], -1)
+    scale = (rows.abs().amax(-1) / E4M3_MAX).clamp(min=torch.finfo(torch.float32).tiny)
+    codes = (rows / scale[:, None]).to(torch.float8_e4m3fn).reshape(weight.shape)
+    return PackedFP8(codes, scale, "row")
+
+
+def _dequantize_nvfp4(packed: PackedNVFP4) -> Tensor:
+    rows, columns = packed.shape
+    values = _PAIRS[packed.codes.int()].view(rows, columns // BLOCK, BLOCK)
+    values *= (packed.block_scale.float() * packed.scale)[..., None]
+    return values.view(rows, columns)
+
+
+def _dequantize_fp8(packed: PackedFP8) -> Tensor:
+    values, scale = packed.codes.float(), packed.scale
+    if packed.kind == "row":
+        scale = scale.view(-1, *(1,) * (values.dim() - 1))
+    elif packed.kind == "block":
+        scale = scale.repeat_interleave(FP8_BLOCK, 0)[: values.shape[0]]
+        scale = scale.repeat_interleave(FP8_BLOCK, 1)[:, : values.shape[1]]
+    return values.mul_(scale)
