@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 import click
@@ -76,6 +77,8 @@ def _log_to_stderr(*, debug: bool) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(name)s: %(message)s") if debug else OneLine())
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    if not debug:
+        warnings.simplefilter("ignore")  # a library's word to programmers is none to who types a command
 
 
 def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
