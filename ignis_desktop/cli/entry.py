@@ -54,6 +54,8 @@ def run(arguments: Sequence[str]) -> int:
         return _complain(fault.message, fault.exit_code)
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
+    except SystemExit:
+        return 0  # click's own way out when the reader has left
     except BrokenPipeError:
         # The reader has seen enough (| head). Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

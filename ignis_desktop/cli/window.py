@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 
 from ignis_desktop.cli.errors import CommandError
@@ -19,10 +21,8 @@ def window(engine_options: EngineOptions) -> int:
 
     reason = missing_display()
     if reason is not None:
-        from ignis_desktop.cli.serve import serve_until_stopped
-
         click.echo(f"{reason} Serving without a window.", err=True)
-        return serve_until_stopped(engine_options)
+        return _serve_as_the_window_would(engine_options)
     from engine.messages import EngineError
 
     try:
@@ -32,3 +32,22 @@ def window(engine_options: EngineOptions) -> int:
     from ignis_desktop.app import run_app
 
     return run_app(config=config)
+
+
+def _serve_as_the_window_would(options: EngineOptions) -> int:
+    """The server with the address, key and engine that are set in the window."""
+    from ignis_desktop.cli.serve import serve_until_stopped
+    from ignis_desktop.store.settings import SettingsFile
+
+    values = SettingsFile().values
+    stored = EngineOptions(
+        model=values.model or None, lanes=values.lanes, max_context=values.max_context, threads=values.threads
+    )
+    given = {name: value for name, value in vars(options).items() if value is not None}
+    return serve_until_stopped(
+        replace(stored, **given),
+        host=values.host,
+        port=values.port,
+        api_key=values.api_key or None,
+        cors_origins=("*",) if values.cors else (),
+    )
