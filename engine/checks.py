@@ -1,99 +1,157 @@
-"""Checking a request at the door: whatever can never work is refused at once, with the reason."""
+"""Checking a request at the door: whatever can never work is refused at once, with the reason.
+
+Types are checked too: the loop trusts what it gets, and a fault in a round would end its neighbours' requests.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Iterable
+from typing import Any, get_args
+
+import numpy as np
 
 from engine.config import ModelConfig
 from engine.loader import Loaded
-from engine.messages import GenerateRequest, HeadSpan, ReadRequest, Request, RequestError, SamplingParams
+from engine.messages import (
+    GenerateRequest,
+    HeadSpan,
+    ImageInput,
+    ReadRequest,
+    Request,
+    RequestClass,
+    RequestError,
+    RetainRequest,
+    SamplingParams,
+)
 from engine.model.rope import prompt_positions
 from engine.schedule.job import Job, Picture
-from engine.schedule.scheduler import Scheduler
 from engine.stream import Stream
 
 MAX_LOGPROBS = 20
 
 
-def check_request(request: Request, stream: Stream, loaded: Loaded, scheduler: Scheduler) -> Job:
-    """A job that the scheduler can run, or ``RequestError``."""
-    config, context = loaded.config, scheduler.max_context
+def check_request(request: Request, stream: Stream, loaded: Loaded, generation_cap: int) -> Job:
+    """A job that the scheduler can run, or ``RequestError``.
+
+    Args:
+        generation_cap: tokens reserved for an answer whose request names no limit, when they fit.
+    """
+    config, context = loaded.config, loaded.info.context_length
+    _check_envelope(request)
     ids = request.prompt.ids
+    _check_ids("prompt", ids, config.text.vocab_size)
     if not ids:
         raise RequestError("The prompt is empty; send at least one token.", param="prompt")
-    vocabulary = config.text.vocab_size
-    if min(ids) < 0 or max(ids) >= vocabulary:
-        raise RequestError(f"Token ids must be 0 to {vocabulary - 1}.", param="prompt")
     room = context - len(ids)
-    if room < (1 if isinstance(request, GenerateRequest) else 0):
+    if isinstance(request, GenerateRequest):
+        check_sampling(request.sampling, config.text.vocab_size)
+        room -= request.sampling.max_tokens != 0
+    if room < 0:
         raise RequestError(
             f"The prompt has {len(ids):,} tokens; the context holds {context:,} together with the answer. Shorten it.",
             code="context_length_exceeded",
             param="messages",
         )
-    grids = _grids(request, config)
+    grids = _grids(request.prompt.images, config)
     positions, delta = prompt_positions(ids, grids, config.image_token_id)
     cap, ends = 0, frozenset[int]()
     if isinstance(request, GenerateRequest):
         sampling = request.sampling
-        check_sampling(sampling, vocabulary)
-        wanted = scheduler.generation_cap if sampling.max_tokens is None else sampling.max_tokens
-        cap = min(wanted, room)
+        wanted = generation_cap if sampling.max_tokens is None else sampling.max_tokens
+        cap = min(int(wanted), context - len(ids))
         ends = frozenset(sampling.stop_ids) | (frozenset() if sampling.ignore_eos else loaded.end_ids)
     elif isinstance(request, ReadRequest):
-        if request.heads is not None:
-            _check_span(request.heads, config, len(ids) if request.prefix is None else context)
-        elif not request.labels:
-            raise RequestError("A read names heads, labels or both.")
-        if any(not 0 <= label < vocabulary for label in request.labels):
-            raise RequestError(f"Labels must be token ids from 0 to {vocabulary - 1}.", param="labels")
-    job = Job(request, stream, positions, delta, _pictures(ids, grids, config.image_token_id), cap, ends)
-    if not scheduler.fits(job):
-        raise RequestError(
-            f"The request needs {len(ids) + cap:,} tokens of context and the whole pool holds fewer; "
-            "ask for a shorter answer or load with more kv_tokens.",
-            code="context_length_exceeded",
-        )
-    return job
+        _check_read(request, config, len(ids) if request.prefix is None else context)
+    elif request.layers is not None:
+        _check_number("layers", request.layers, 1, config.text.num_layers, integral=True)
+    return Job(request, stream, positions, delta, _pictures(ids, grids, config.image_token_id), cap, ends)
 
 
 def check_sampling(params: SamplingParams, vocabulary: int) -> None:
     """Raises ``RequestError`` naming the parameter that is out of range."""
-    checks = (
-        ("temperature", 0 <= params.temperature <= 10, "0 to 10"),
-        ("top_p", 0 < params.top_p <= 1, "above 0, at most 1"),
-        ("top_k", params.top_k >= 0, "0 (all) or more"),
-        ("min_p", 0 <= params.min_p <= 1, "0 to 1"),
-        ("presence_penalty", -2 <= params.presence_penalty <= 2, "-2 to 2"),
-        ("frequency_penalty", -2 <= params.frequency_penalty <= 2, "-2 to 2"),
-        ("repetition_penalty", 0 < params.repetition_penalty <= 10, "above 0, at most 10"),
-        ("max_tokens", params.max_tokens is None or params.max_tokens >= 0, "0 or more"),
-        ("logprobs", params.logprobs is None or 0 <= params.logprobs <= MAX_LOGPROBS, f"0 to {MAX_LOGPROBS}"),
-        (
-            "prompt_logprobs",
-            params.prompt_logprobs is None or 0 <= params.prompt_logprobs <= MAX_LOGPROBS,
-            f"0 to {MAX_LOGPROBS}",
-        ),
-        ("seed", params.seed is None or -(2**63) <= params.seed < 2**64, "a 64-bit integer"),
-        ("stop_ids", all(0 <= i < vocabulary for i in params.stop_ids), f"token ids from 0 to {vocabulary - 1}"),
-    )
-    for name, ok, allowed in checks:
+    _check_number("temperature", params.temperature, 0, 10)
+    _check_number("top_p", params.top_p, 0, 1, above=True)
+    _check_number("min_p", params.min_p, 0, 1)
+    _check_number("presence_penalty", params.presence_penalty, -2, 2)
+    _check_number("frequency_penalty", params.frequency_penalty, -2, 2)
+    _check_number("repetition_penalty", params.repetition_penalty, 0, 10, above=True)
+    _check_number("top_k", params.top_k, 0, 2**31, integral=True)
+    for name, least, most in (
+        ("max_tokens", 0, 2**31),
+        ("logprobs", 0, MAX_LOGPROBS),
+        ("prompt_logprobs", 0, MAX_LOGPROBS),
+        ("seed", -(2**63), 2**64 - 1),
+    ):
         value = getattr(params, name)
-        if not ok or (isinstance(value, float) and not math.isfinite(value)):
-            raise RequestError(f"{name} must be {allowed}, not {value}.", param=name)
+        if value is not None:
+            _check_number(name, value, least, most, integral=True)
+    stop: object = params.stop
+    if not isinstance(stop, tuple | list) or not all(isinstance(text, str) for text in stop):
+        raise RequestError(f"stop must be a list of texts, not {params.stop!r}.", param="stop")
+    _check_ids("stop_ids", params.stop_ids, vocabulary)
 
 
-def _grids(request: Request, config: ModelConfig) -> list[tuple[int, int]]:
-    images = request.prompt.images
-    if not images:
-        return []
-    if config.vision is None:
-        raise RequestError("This model takes no pictures.", code="no_vision")
-    cell = config.vision.cell
+def _check_envelope(request: object) -> None:
+    """What every kind of request has around its prompt."""
+    if not isinstance(request, GenerateRequest | ReadRequest | RetainRequest):
+        raise RequestError(f"A request is generate, read or retain, not {type(request).__name__}.")
+    if not isinstance(request.id, str) or not request.id:
+        raise RequestError(f"The id must be a text, not {request.id!r}.", param="id")
+    if request.request_class not in get_args(RequestClass):
+        raise RequestError(f"The class must be interactive or agent, not {request.request_class!r}.", param="class")
+    if request.deadline is not None:
+        _check_number("deadline", request.deadline, -math.inf, math.inf)
+
+
+def _check_number(
+    name: str, value: Any, least: float, most: float, *, above: bool = False, integral: bool = False
+) -> None:
+    """``value`` is a number from ``least`` (or ``above`` it) to ``most``; numpy's numbers are numbers too."""
+    kinds = int | np.integer if integral else int | float | np.integer | np.floating
+    number = isinstance(value, kinds) and not isinstance(value, bool)
+    if number and (least < value if above else least <= value) and value <= most:
+        return
+    start = f"above {least}" if above else f"{least}"
+    raise RequestError(
+        f"{name} must be a {'whole ' if integral else ''}number from {start} to {most}, not {value!r}.", param=name
+    )
+
+
+def _check_ids(name: str, ids: Collection[int], vocabulary: int) -> None:
+    whole = all(issubclass(kind, int | np.integer) and kind is not bool for kind in set(map(type, ids)))
+    if not whole or (ids and not 0 <= min(ids) <= max(ids) < vocabulary):
+        raise RequestError(f"Token ids must be whole numbers from 0 to {vocabulary - 1}.", param=name)
+
+
+def _check_read(request: ReadRequest, config: ModelConfig, length: int) -> None:
+    if request.heads is not None:
+        _check_span(request.heads, config, length)
+    elif not request.labels:
+        raise RequestError("A read names heads, labels or both.")
+    _check_ids("labels", request.labels, config.text.vocab_size)
+
+
+def _check_span(span: HeadSpan, config: ModelConfig, length: int) -> None:
+    full = set(config.text.full_layers)
+    for layer, head in span.heads:
+        if layer not in full or not 0 <= head < config.text.num_heads:
+            raise RequestError(
+                f"There is no readable head {head} in layer {layer}; only full-attention layers have any."
+            )
+    if not span.heads or not 0 <= span.start < span.end <= length or any(not 0 <= i < length for i in span.extra):
+        raise RequestError("A head span needs heads and positions inside the prompt.")
+
+
+def _grids(images: Iterable[ImageInput], config: ModelConfig) -> list[tuple[int, int]]:
+    """(rows, columns) in image tokens of each picture."""
     grids = []
     for image in images:
+        if config.vision is None:
+            raise RequestError("This model takes no pictures.", code="no_vision")
+        cell = config.vision.cell
         width, height = image.size
-        if width % cell or height % cell:
+        if width % cell or height % cell or not width or not height:
             raise RequestError(f"Pictures must be sized to multiples of {cell} pixels; use Engine.prepare_image.")
         grids.append((height // cell, width // cell))
     return grids
@@ -106,14 +164,3 @@ def _pictures(ids: tuple[int, ...], grids: list[tuple[int, int]], image_token: i
         pictures.append(Picture(index, start, rows * columns))
         at = start + rows * columns
     return tuple(pictures)
-
-
-def _check_span(span: HeadSpan, config: ModelConfig, length: int) -> None:
-    full = set(config.text.full_layers)
-    for layer, head in span.heads:
-        if layer not in full or not 0 <= head < config.text.num_heads:
-            raise RequestError(
-                f"There is no readable head {head} in layer {layer}; only full-attention layers have any."
-            )
-    if not span.heads or not 0 <= span.start < span.end <= length or any(not 0 <= i < length for i in span.extra):
-        raise RequestError("A head span needs heads and positions inside the prompt.")

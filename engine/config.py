@@ -229,7 +229,7 @@ class EngineConfig:
     max_context: int | None = None
     """Tokens one lane may hold; None is what the model was made for."""
     kv_tokens: int | None = None
-    """Tokens the KV pool holds for all lanes together; None: two full contexts plus 2,048 for each further lane."""
+    """Tokens the KV pool holds for all lanes together; None: a full context for each lane, or what fits."""
     prefill_chunk: int = 1024
     decode_share: float = 0.25
     """Part of the time that running lanes keep while a long prompt is being read."""
@@ -244,7 +244,14 @@ class EngineConfig:
     def __post_init__(self) -> None:
         if not 1 <= self.lanes <= 16:
             raise ConfigError(f"lanes must be 1 to 16, not {self.lanes}.")
+        if self.dtype not in ("auto", "float32", "bfloat16"):
+            raise ConfigError(f"dtype must be auto, float32 or bfloat16, not {self.dtype!r}.")
         if self.prefill_chunk < 128 or self.prefill_chunk % 128:
             raise ConfigError(f"prefill_chunk must be a multiple of 128, not {self.prefill_chunk}.")
         if self.max_context is not None and self.max_context < 256:
             raise ConfigError(f"max_context must be at least 256 tokens, not {self.max_context}.")
+        if not 0 <= self.decode_share < 1:
+            raise ConfigError(f"decode_share must be 0 or more and below 1, not {self.decode_share}.")
+        for name in ("page_size", "generation_cap", "queue_limit", "retained_limit"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}.")

@@ -29,18 +29,19 @@ from engine.messages import (
     BusyError,
     EngineError,
     EngineSnapshot,
-    EngineState,
     Failed,
     GenerateRequest,
     ImageInput,
     ModelInfo,
     Prompt,
     Request,
+    RequestError,
     SamplingParams,
     Tokens,
 )
 from engine.schedule.job import Job
 from engine.schedule.scheduler import Scheduler
+from engine.state import StateBoard
 from engine.stream import Stream
 from engine.text.tokenizer import Tokenizer
 
@@ -59,13 +60,12 @@ class Engine:
         self.config = config or EngineConfig()
         self._commands: deque[Command] = deque()
         self._wake = threading.Condition()
-        self._changed = threading.Condition()
+        self._board = StateBoard()
+        self._started = False
         self._closing = False
         self._thread: threading.Thread | None = None
         self._loaded: Loaded | None = None
-        self._scheduler: Scheduler | None = None
         self._streams: dict[str, Stream] = {}
-        self._snapshot = EngineSnapshot("empty")
         self._published = 0.0
         self._process = psutil.Process()
 
@@ -77,7 +77,11 @@ class Engine:
         """
         engine = cls(EngineConfig(model=None if path is None else Path(path), **config))
         engine.start()
-        engine.wait_ready()
+        try:
+            engine.wait_ready()
+        except BaseException:
+            engine.close()
+            raise
         return engine
 
     def __enter__(self) -> Engine:
@@ -89,28 +93,19 @@ class Engine:
     # --- life ------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """:meth:`run` in a thread of its own."""
-        self._thread = threading.Thread(target=self.run, name="engine", daemon=True)
+        """:meth:`run` in a thread of its own. Raises ``EngineError`` when the engine was started before."""
+        self._begin()
+        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._thread.start()
 
     def run(self) -> None:
         """Load, then serve until :meth:`close`. The calling thread owns every tensor from here on.
 
-        Never raises: a fault is state "failed" with its reason, and every open request gets it as its end.
+        A fault is not raised: it is state "failed" with its reason, and every open request gets it as its end.
+        Raises ``EngineError`` when the engine was started before: an engine runs once.
         """
-        try:
-            self._load()
-            self._loop()
-            self._enter("closed")
-        except EngineError as error:
-            self._enter("failed", error.message)
-        except Exception as error:
-            _log.exception("the engine failed")
-            self._enter("failed", f"{type(error).__name__}: {error}")
-        finally:
-            self._end_streams()
-            self._scheduler = None
-            self._loaded = None
+        self._begin()
+        self._run()
 
     def wait_ready(
         self, timeout: float | None = None, on_progress: Callable[[EngineSnapshot], None] | None = None
@@ -121,34 +116,18 @@ class Engine:
             EngineError: it failed (with its reason) or was closed.
             TimeoutError: ``timeout`` seconds passed.
         """
-        until = None if timeout is None else time.monotonic() + timeout
-        shown: EngineSnapshot | None = None
-        while True:
-            with self._changed:
-                if self._snapshot is shown:
-                    self._changed.wait(0.1)
-                snapshot = self._snapshot
-            if snapshot.state == "ready":
-                return
-            if snapshot.state == "failed":
-                raise EngineError(snapshot.reason)
-            if snapshot.state in ("draining", "closed"):
-                raise EngineError("The engine was closed before it was ready.")
-            if until is not None and time.monotonic() > until:
-                raise TimeoutError(f"The engine was not ready after {timeout} s.")
-            if on_progress is not None and snapshot is not shown:
-                on_progress(snapshot)
-            shown = snapshot
+        self._board.wait_ready(timeout, on_progress)
 
     def close(self, timeout: float | None = 10.0) -> None:
-        """End every request as cancelled, free all and stop the loop. Returns when the engine's own thread is gone."""
+        """End every request as cancelled, free all and stop the loop. Returns when the engine's own thread is gone, or
+        after ``timeout`` seconds."""
         with self._wake:
             self._closing = True
+            if not self._started:
+                self._board.enter("closed")
             self._wake.notify()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout)
-        elif self._snapshot.state == "empty":
-            self._enter("closed")
 
     # --- requests --------------------------------------------------------------------------------------------
 
@@ -159,15 +138,16 @@ class Engine:
             RequestError: it can never work as it stands (says why).
             BusyError: the queue is full, or the engine is not ready.
         """
-        loaded, scheduler = self._ready()
+        loaded = self._ready()
         stream = Stream(request.id, self.cancel)
-        job = check_request(request, stream, loaded, scheduler)
+        job = check_request(request, stream, loaded, self.config.generation_cap)
         with self._wake:
             if self._closing:
                 raise BusyError("The engine is closing.", code="closing")
-            if request.id in self._streams:
-                raise EngineError(f"A request with the id {request.id!r} is running already.", code="duplicate_id")
-            if len(scheduler.queue) + len(self._commands) >= self.config.queue_limit:
+            same = self._streams.get(request.id)
+            if same is not None and not same.ended:
+                raise RequestError(f"A request with the id {request.id!r} is running already.", code="duplicate_id")
+            if sum(not stream.begun for stream in self._streams.values()) >= self.config.queue_limit:
                 raise BusyError(f"{self.config.queue_limit} requests are waiting already; try again soon.")
             self._streams[request.id] = stream
             self._commands.append(("submit", job))
@@ -206,24 +186,24 @@ class Engine:
     # --- what is loaded --------------------------------------------------------------------------------------
 
     def snapshot(self) -> EngineSnapshot:
-        return self._snapshot
+        return self._board.snapshot
 
     @property
     def info(self) -> ModelInfo:
-        return self._ready()[0].info
+        return self._ready().info
 
     @property
     def tokenizer(self) -> Tokenizer:
-        return self._ready()[0].tokenizer
+        return self._ready().tokenizer
 
     @property
     def loaded(self) -> Loaded:
         """Everything about the model that needs no tensor: configuration, tokenizer, template, heads, limits."""
-        return self._ready()[0]
+        return self._ready()
 
     def sampling_defaults(self, thinking: bool = False) -> SamplingParams:
         """The checkpoint's own defaults."""
-        return self._ready()[0].sampling_defaults(thinking)
+        return self._ready().sampling_defaults(thinking)
 
     def text_prompt(self, text: str) -> Prompt:
         """Plain text; special tokens in it stay text."""
@@ -241,43 +221,63 @@ class Engine:
         Image parts are ``{"type": "image", "image": ImageInput}``. Raises ``RequestError`` for anything the template
         cannot take.
         """
-        return self._ready()[0].chat_prompt(messages, tools=tools, enable_thinking=enable_thinking)
+        return self._ready().chat_prompt(messages, tools=tools, enable_thinking=enable_thinking)
 
     def prepare_image(self, source: bytes | Image.Image) -> ImageInput:
         """Decode, check and size a picture for this model. Raises ``RequestError``."""
-        return prepare_image(source, self._ready()[0].image_limits())
+        return prepare_image(source, self._ready().image_limits())
 
     # --- the engine's thread ---------------------------------------------------------------------------------
 
-    def _load(self) -> None:
+    def _begin(self) -> None:
+        with self._wake:
+            if self._started:
+                raise EngineError("An engine runs once; make another one.", code="already_started")
+            self._started = True
+
+    def _run(self) -> None:
+        try:
+            scheduler = self._load()
+            self._loop(scheduler)
+            self._board.enter("closed")
+        except EngineError as error:
+            if self._closing:
+                self._board.enter("closed")
+            else:
+                self._board.fail(error.message)
+        except Exception as error:
+            _log.exception("the engine failed")
+            self._board.fail(f"{type(error).__name__}: {error}")
+        finally:
+            self._loaded = None
+            self._end_streams()
+
+    def _load(self) -> Scheduler:
         threads = choose_threads(self.config)
         torch.set_num_threads(threads)
         device = choose_device(self.config)
         dtype = choose_dtype(self.config, device)
-        self._enter("planning", device=describe(device, dtype, threads))
+        self._board.enter("planning", device=describe(device, dtype, threads))
 
         def progress(done: int, total: int, _name: str) -> None:
-            self._enter("loading", "reading weights", progress=done / total)
+            self._board.enter("loading", "reading weights", progress=done / total)
             if self._closing:
                 raise EngineError("The engine was closed while loading.")
 
         def planned(**fields: Any) -> None:
-            self._enter("loading", "reading weights", progress=0.0, **fields)
+            self._board.enter("loading", "reading weights", progress=0.0, **fields)
 
         loaded, network, layout = load_model(self.config, device, dtype, on_plan=planned, on_progress=progress)
-        self._scheduler = Scheduler(
-            network, loaded.tokenizer, self.config, pages=layout.pages, cache=layout.vision_cache
-        )
+        scheduler = Scheduler(network, loaded.tokenizer, self.config, layout)
         self._loaded = loaded
-        self._enter("ready", progress=None)
+        self._board.enter("ready", progress=None)
+        return scheduler
 
-    def _loop(self) -> None:
-        scheduler = self._scheduler
-        assert scheduler is not None
+    def _loop(self, scheduler: Scheduler) -> None:
         while self._take_commands(scheduler):
             scheduler.step()
             self._publish(scheduler)
-        self._enter("draining")
+        self._board.enter("draining")
         scheduler.cancel_all()
         self._publish(scheduler, force=True)
 
@@ -295,7 +295,7 @@ class Engine:
             elif command[0] == "cancel":
                 scheduler.cancel(command[1])
             else:
-                scheduler.release(command[1])
+                scheduler.lanes.release(command[1])
         return not closing
 
     def _publish(self, scheduler: Scheduler, *, force: bool = False) -> None:
@@ -306,15 +306,15 @@ class Engine:
         with self._wake:
             for request_id in [i for i, stream in self._streams.items() if stream.ended]:
                 del self._streams[request_id]
-        counters = scheduler.counters
-        self._enter(
-            self._snapshot.state,
-            lanes=scheduler.lanes(now),
+        counters, lanes = scheduler.counters, scheduler.lanes
+        self._board.enter(
+            self._board.snapshot.state,
+            lanes=lanes.snapshots(now),
             queued_interactive=scheduler.queue.count("interactive"),
             queued_agent=scheduler.queue.count("agent"),
-            pages_total=scheduler.pages.total,
-            pages_free=scheduler.pages.free,
-            retained=len(scheduler.retained),
+            pages_total=lanes.pages.total,
+            pages_free=lanes.pages.free,
+            retained=len(lanes.retained),
             decode_tokens_per_second=scheduler.decode_rate.value(now),
             prefill_tokens_per_second=scheduler.prefill_rate.value(now),
             rounds=counters.rounds,
@@ -326,13 +326,6 @@ class Engine:
             resident_bytes=self._process.memory_info().rss,
         )
 
-    def _enter(self, state: EngineState, reason: str = "", **fields: Any) -> None:
-        """Publish a snapshot: the newest one with these fields changed."""
-        snapshot = replace(self._snapshot, state=state, reason=reason, time=time.monotonic(), **fields)
-        with self._changed:
-            self._snapshot = snapshot
-            self._changed.notify_all()
-
     def _end_streams(self) -> None:
         """Nothing is left waiting for an engine that is gone."""
         with self._wake:
@@ -340,7 +333,7 @@ class Engine:
             self._commands.clear()
             streams = list(self._streams.values())
             self._streams.clear()
-        reason = self._snapshot.reason or "The engine was closed."
+        reason = self._board.snapshot.reason or "The engine was closed."
         for stream in streams:
             if not stream.ended:
                 stream.put(Failed(EngineError(reason, code="engine_closed")))
@@ -352,10 +345,10 @@ class Engine:
             self._commands.append(command)
             self._wake.notify()
 
-    def _ready(self) -> tuple[Loaded, Scheduler]:
-        loaded, scheduler, snapshot = self._loaded, self._scheduler, self._snapshot
-        if loaded is not None and scheduler is not None and snapshot.state == "ready":
-            return loaded, scheduler
+    def _ready(self) -> Loaded:
+        loaded, snapshot = self._loaded, self._board.snapshot
+        if loaded is not None and snapshot.state == "ready":
+            return loaded
         if snapshot.state == "failed":
             raise EngineError(f"The engine failed: {snapshot.reason}", code="engine_failed")
         raise BusyError(f"The engine is not ready (it is {snapshot.state}); try again soon.", code="not_ready")

@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import io
 import math
+import struct
 import warnings
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +25,8 @@ from engine.messages import ImageInput, RequestError
 MAX_SOURCE_PIXELS = 100_000_000
 """Larger pictures are refused before their pixels are decoded."""
 MAX_ASPECT = 200
+FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF")
+"""What is decoded; others that Pillow knows are rare, and some start programs (PostScript)."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class ImageLimits:
     def fit(self, width: int, height: int) -> tuple[int, int]:
         """(width, height) the model sees of a picture of this size, multiples of the cell."""
         cell = self.cell
-        fitted_w, fitted_h = max(cell, round(width / cell) * cell), max(cell, round(height / cell) * cell)
+        fitted_w, fitted_h = round(width / cell) * cell, round(height / cell) * cell
         if fitted_w * fitted_h > self.max_pixels:
             shrink = math.sqrt(width * height / self.max_pixels)
             fitted_w = max(cell, math.floor(width / shrink / cell) * cell)
@@ -60,10 +64,13 @@ class ImageLimits:
 def prepare_image(source: bytes | Image.Image, limits: ImageLimits) -> ImageInput:
     """Decode, check and size one picture. An animation gives its first frame; transparency goes over white.
 
+    Args:
+        source: a file of one of ``FORMATS``, or a decoded picture.
+
     Raises:
         RequestError: it is no picture, is damaged, too large or too elongated.
     """
-    picture = _decode(source) if isinstance(source, bytes) else source
+    picture = source if isinstance(source, Image.Image) else _open(source)
     width, height = picture.size
     if width * height > MAX_SOURCE_PIXELS:
         raise RequestError(
@@ -74,35 +81,53 @@ def prepare_image(source: bytes | Image.Image, limits: ImageLimits) -> ImageInpu
         raise RequestError(f"The picture is {width}×{height}; a side may be at most {MAX_ASPECT} times the other.")
     try:
         rgb = _rgb(picture)
-    except (OSError, SyntaxError, ValueError, EOFError) as error:
-        raise RequestError(f"The picture is damaged and cannot be decoded: {error}", code="invalid_image") from None
+    except _DAMAGED as error:
+        raise _damaged(error) from None
     size = limits.fit(*rgb.size)
     pixels = np.asarray(rgb if rgb.size == size else rgb.resize(size, Image.Resampling.BICUBIC))
     digest = hashlib.blake2b(pixels.tobytes(), digest_size=16, salt=f"{size[0]}x{size[1]}".encode()[:16]).digest()
     return ImageInput(pixels, digest, rgb.size)
 
 
-def _decode(data: bytes) -> Image.Image:
+def _open(data: bytes) -> Image.Image:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
         try:
-            return Image.open(io.BytesIO(data))
+            return Image.open(io.BytesIO(data), formats=FORMATS)
         except UnidentifiedImageError:
-            raise RequestError("This is no picture that can be read; send PNG, JPEG, WebP, BMP or GIF.") from None
+            raise RequestError(
+                "This is no picture that can be read; send PNG, JPEG, WebP, BMP, GIF or TIFF.", code="invalid_image"
+            ) from None
         except Image.DecompressionBombError:
             raise RequestError(
                 f"The picture has more than {MAX_SOURCE_PIXELS:,} pixels; send a smaller one.", code="image_too_large"
             ) from None
-        except (OSError, SyntaxError, ValueError) as error:
-            raise RequestError(f"The picture is damaged and cannot be decoded: {error}", code="invalid_image") from None
+        except _DAMAGED as error:
+            raise _damaged(error) from None
+
+
+_DAMAGED = (OSError, SyntaxError, ValueError, EOFError, KeyError, IndexError, TypeError, struct.error, zlib.error)
+"""What Pillow's decoders raise on files that are not what they say."""
+
+
+def _damaged(error: Exception) -> RequestError:
+    return RequestError(f"The picture is damaged and cannot be decoded: {error}", code="invalid_image")
 
 
 def _rgb(picture: Image.Image) -> Image.Image:
     upright = ImageOps.exif_transpose(picture)
-    if upright.mode == "RGB":
-        return upright
-    if upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info:
+    if upright.has_transparency_data:
         layered = upright.convert("RGBA")
         ground = Image.new("RGBA", layered.size, "white")
         return Image.alpha_composite(ground, layered).convert("RGB")
-    return upright.convert("RGB")
+    if upright.mode.startswith(("I", "F")):
+        return _eight_bits(upright)
+    return upright if upright.mode == "RGB" else upright.convert("RGB")
+
+
+def _eight_bits(picture: Image.Image) -> Image.Image:
+    """Grey samples of more than 8 bits, which Pillow would clip: 16 bits are scaled, other ranges stretched."""
+    samples = np.asarray(picture).astype(np.float64)
+    low, high = (0.0, 65535.0) if picture.mode.startswith("I;16") else (samples.min(), samples.max())
+    grey = np.nan_to_num((samples - low) * (255.0 / max(high - low, 1e-9))).round().astype(np.uint8)
+    return Image.fromarray(grey).convert("RGB")

@@ -43,16 +43,16 @@ class Loaded:
 
     def sampling_defaults(self, thinking: bool) -> SamplingParams:
         """generation_config.json's values; a nested "thinking" or "not_thinking" object overrides them."""
-        values = dict(self.generation)
+        values = {key: value for key, value in self.generation.items() if value is not None}
         override = values.get("thinking" if thinking else "not_thinking")
         if isinstance(override, Mapping):
-            values.update(override)
+            values.update({key: value for key, value in override.items() if value is not None})
         greedy = values.get("do_sample") is False
         return SamplingParams(
             temperature=0.0 if greedy else float(values.get("temperature", 1.0)),
             top_p=float(values.get("top_p", 1.0)),
             top_k=int(values.get("top_k", 0)),
-            min_p=float(values.get("min_p") or 0.0),
+            min_p=float(values.get("min_p", 0.0)),
             presence_penalty=float(values.get("presence_penalty", 0.0)),
             repetition_penalty=float(values.get("repetition_penalty", 1.0)),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -9,8 +10,11 @@ from collections.abc import Callable, Iterator
 
 from engine.messages import EngineError, Event, Failed, Finished
 
+_log = logging.getLogger(__name__)
 LIMIT = 4096
 """Events a reader may leave lying before it is cut off."""
+_INTERRUPTIBLE = 0.5
+"""Seconds of one wait: Windows lets Ctrl-C through between waits only."""
 
 
 class Stream:
@@ -22,8 +26,14 @@ class Stream:
         self._events: deque[Event] = deque()
         self._changed = threading.Condition()
         self._notify: Callable[[], None] | None = None
+        self._begun = False
         self._ended = False
         self._told = False
+
+    @property
+    def begun(self) -> bool:
+        """The request left the queue: it holds a lane or has ended."""
+        return self._begun
 
     @property
     def ended(self) -> bool:
@@ -31,22 +41,19 @@ class Stream:
         return self._ended
 
     def __iter__(self) -> Iterator[Event]:
-        while True:
-            event = self.get()
-            assert event is not None
+        """Events until the end; none when the end was read already."""
+        while (event := self.get()) is not None:
             yield event
-            if isinstance(event, Finished | Failed):
-                return
 
     def get(self, timeout: float | None = None) -> Event | None:
-        """The next event; None when ``timeout`` seconds passed without one."""
+        """The next event; None when ``timeout`` seconds passed without one, or the end was read already."""
         until = None if timeout is None else time.monotonic() + timeout
         with self._changed:
             while not self._events:
-                left = None if until is None else until - time.monotonic()
-                if left is not None and left <= 0:
+                left = _INTERRUPTIBLE if until is None else until - time.monotonic()
+                if left <= 0 or self._ended:
                     return None
-                self._changed.wait(left)
+                self._changed.wait(min(left, _INTERRUPTIBLE))
             return self._events.popleft()
 
     def poll(self) -> list[Event]:
@@ -80,11 +87,15 @@ class Stream:
                 event = Failed(
                     EngineError(f"{LIMIT} events were left unread; the reader was cut off.", code="slow_reader")
                 )
+            self._begun = True
             self._ended = isinstance(event, Finished | Failed)
             self._events.append(event)
             self._changed.notify_all()
             callback = None if self._told else self._notify
             self._told = self._told or callback is not None
         if callback is not None:
-            callback()
+            try:
+                callback()
+            except Exception:  # a reader's fault must not reach the other requests of the round
+                _log.exception("the reader of %s could not be told", self.request_id)
         return not isinstance(event, Failed)

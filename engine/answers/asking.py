@@ -70,12 +70,12 @@ def prompt_parts(readout: Readout, tokenizer: Tokenizer) -> PromptParts:
 
 @dataclass(frozen=True)
 class Reading:
-    """The combined scores over the subject's keys, as probabilities that sum to 1 with ``nothing``."""
+    """The combined scores as probabilities: ``nothing`` that nothing answers, else one of the subject's keys."""
 
-    mass: np.ndarray
-    """float64 [keys]."""
+    keys: np.ndarray
+    """float64 [keys], sums to 1."""
     nothing: float
-    """Mass on the key that stands for "nothing answers"; 0 for weights that know none."""
+    """0 for weights that have no key for it."""
     usage: Usage
 
 
@@ -103,11 +103,14 @@ def reading(readout: Readout, scores: np.ndarray, usage: Usage) -> Reading:
     if not np.isfinite(scores).all():
         raise EngineError("An attention head could not be read; the question was not answered.", code="readout_failed")
     combined = scores.astype(np.float64).sum(0) * readout.scale
-    weights = np.exp(combined - combined.max())
-    weights /= weights.sum()
-    if readout.nothing is None:
-        return Reading(weights, 0.0, usage)
-    return Reading(weights[:-1], float(weights[-1]), usage)
+    keys = combined if readout.nothing is None else combined[:-1]
+    weights = np.exp(keys - keys.max())
+    total = weights.sum()
+    nothing = 0.0
+    if readout.nothing is not None:
+        margin = combined[-1] - keys.max() - np.log(total)
+        nothing = float(np.exp(-np.logaddexp(0.0, -margin)))
+    return Reading(weights / total, nothing, usage)
 
 
 def question_text(question: str) -> str:
@@ -133,18 +136,20 @@ def _wait(
     stream: Stream, on_progress: OnProgress | None, cancelled: Cancelled | None
 ) -> tuple[Scores | None, Finished]:
     scores: Scores | None = None
-    while True:
-        if cancelled is not None and cancelled():
-            stream.cancel()
-            raise CancelledError("Cancelled.", code="cancelled")
-        event = stream.get(None if cancelled is None else _POLL)
-        if isinstance(event, Prefilled) and on_progress is not None:
-            on_progress(event.done, event.total)
-        elif isinstance(event, Scores):
-            scores = event
-        elif isinstance(event, Failed):
-            raise event.error
-        elif isinstance(event, Finished):
-            if event.reason == "cancelled":
+    try:
+        while True:
+            if cancelled is not None and cancelled():
                 raise CancelledError("Cancelled.", code="cancelled")
-            return scores, event
+            event = stream.get(None if cancelled is None else _POLL)
+            if isinstance(event, Prefilled) and on_progress is not None:
+                on_progress(event.done, event.total)
+            elif isinstance(event, Scores):
+                scores = event
+            elif isinstance(event, Failed):
+                raise event.error
+            elif isinstance(event, Finished):
+                if event.reason == "cancelled":
+                    raise CancelledError("Cancelled.", code="cancelled")
+                return scores, event
+    finally:
+        stream.cancel()  # nothing of it goes on when the asker leaves early, Ctrl-C included

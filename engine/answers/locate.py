@@ -37,6 +37,8 @@ KEEP = 4
 """Segments that a window hands on."""
 LONGEST = 512
 """Tokens of a segment that are read at once; a longer one is read in pieces and answers with any of them."""
+LEAST = 128
+"""Tokens of text that must fit beside a question."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class LocateAnswer:
 
 @dataclass(frozen=True)
 class _Piece:
-    """At most ``LONGEST`` tokens of one segment."""
+    """A segment's tokens, or at most ``_Reader.longest`` of them."""
 
     segment: int
     ids: list[int]
@@ -106,7 +108,7 @@ def locate(
     keep = KEEP
     while len(windows := _windows(chosen, reader.room)) > 1:
         chosen = [piece for window in windows for piece in reader.best(window, keep)]
-        keep = max(1, keep // 2)  # long segments could fill as many windows again
+        keep = max(1, keep // 2)  # long segments could fill as many windows again; one of two or more is fewer
     read = time.monotonic()
     shares, nothing = reader.shares(windows[0])
     done = time.monotonic()
@@ -134,7 +136,10 @@ def locate(
 
 
 def _windows(pieces: Sequence[_Piece], room: int) -> list[list[_Piece]]:
-    """Consecutive pieces in as few windows as ``room`` tokens allow, all of about the same size."""
+    """Consecutive pieces in as few windows as ``room`` tokens allow, all of about the same size.
+
+    As no piece is longer than half of ``room``, every window but the last holds two or more.
+    """
     total = sum(len(piece.ids) for piece in pieces)
     count = -(-total // room)
     goal = min(room, -(-total // count))
@@ -176,7 +181,8 @@ class _Reader:
         space = engine.info.context_length - len(self._before) - len(self._rest)
         self.room = min(WINDOW, space)
         """Tokens of text that fit a window beside the question."""
-        if self.room < LONGEST:
+        self.longest = min(LONGEST, self.room // 2)
+        if self.room < LEAST:
             raise RequestError(
                 f"The question has {len(self._rest):,} tokens; ask it in fewer words.", code="question_too_long"
             )
@@ -188,7 +194,7 @@ class _Reader:
         out: list[_Piece] = []
         for number, value in enumerate(values):
             ids = self._tokenizer.encode(value + "\n")
-            out.extend(_Piece(number, ids[at : at + LONGEST]) for at in range(0, len(ids), LONGEST))
+            out.extend(_Piece(number, ids[at : at + self.longest]) for at in range(0, len(ids), self.longest))
         return out
 
     def expect(self, tokens: int, on_progress: OnProgress | None) -> None:
@@ -207,7 +213,7 @@ class _Reader:
         masses, nothing = self._masses(window)
         shares: dict[int, float] = {}
         for piece, mass in zip(window, masses, strict=True):
-            shares[piece.segment] = shares.get(piece.segment, 0.0) + float(mass)
+            shares[piece.segment] = shares.get(piece.segment, 0.0) + float(mass) * (1 - nothing)
         return shares, nothing
 
     def _masses(self, window: Sequence[_Piece]) -> tuple[np.ndarray, float]:
@@ -215,7 +221,7 @@ class _Reader:
         start = len(self._before)
         answer = self._read(Prompt((*self._before, *ids, *self._rest)), start, start + len(ids))
         edges = np.cumsum([0, *(len(piece.ids) for piece in window[:-1])])
-        return np.add.reduceat(answer.mass, edges), answer.nothing
+        return np.add.reduceat(answer.keys, edges), answer.nothing
 
     def _read(self, prompt: Prompt, start: int, end: int) -> Reading:
         from engine.engine import new_id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from engine.messages import (
     Prompt,
     ReadRequest,
     RequestClass,
+    RequestError,
     RetainRequest,
     label_of,
 )
@@ -60,6 +62,8 @@ class Screen:
         self.input_tokens = 0
         self.width, self.height = image.original_size
         self._engine = engine
+        self._encoding = threading.Lock()
+        self._closed = False
         self._image = image
         self._readout = readout
         parts, config = prompt_parts(readout, engine.tokenizer), engine.loaded.config
@@ -107,6 +111,8 @@ class Screen:
         """Where ``question`` points to. A screen whose state was dropped to make room is encoded again first."""
         from engine.engine import new_id
 
+        if self._closed:
+            raise RequestError("The screen was closed; open it again.", code="screen_closed")
         begun = time.monotonic()
         query = question_text(question)
         ids = (*self._engine.tokenizer.encode(query), *self._after)
@@ -126,24 +132,29 @@ class Screen:
         try:
             scores, finished = run(self._engine, request(), cancelled=cancelled)
         except PrefixGoneError:
-            self._encode(request_class, client, deadline, None, cancelled)
-            scores, finished = run(self._engine, request(), cancelled=cancelled)
+            with self._encoding:  # one thread encodes, others that came meanwhile find it done
+                try:
+                    scores, finished = run(self._engine, request(), cancelled=cancelled)
+                except PrefixGoneError:
+                    self._encode(request_class, client, deadline, None, cancelled)
+                    scores, finished = run(self._engine, request(), cancelled=cancelled)
         assert scores is not None
         assert scores.heads is not None
         answer = reading(self._readout, scores.heads, finished.usage)
-        place = place_of(answer.mass.reshape(self._grid), self._cell)
+        heat = answer.keys.reshape(self._grid)
+        place = place_of(heat, self._cell)
+        confidence = place.share * (1 - answer.nothing)
         threshold = self._readout.found_threshold
         scale = self._image.scale
         x, y = place.x * scale[0], place.y * scale[1]
-        total = answer.mass.sum()
         return PointAnswer(
-            found=place.share > answer.nothing and (threshold is None or place.share >= threshold),
+            found=confidence > answer.nothing and (threshold is None or confidence >= threshold),
             pixels=(x, y),
             normalized=(x / self.width, y / self.height),
-            confidence=place.share,
+            confidence=confidence,
             uncertainty=place.spread * (scale[0] + scale[1]) / 2,
             ms=(time.monotonic() - begun) * 1e3,
-            heat=(answer.mass.reshape(self._grid) / total).astype(np.float32),
+            heat=heat.astype(np.float32),
             input_tokens=finished.usage.prompt_tokens,
             cached_tokens=finished.usage.cached_tokens,
         )
@@ -153,6 +164,7 @@ class Screen:
         return [self.point(question, client=client) for question in questions]
 
     def close(self) -> None:
+        self._closed = True
         self._engine.release(self.id)
 
     def _encode(
@@ -174,6 +186,8 @@ class Screen:
             deadline=deadline,
         )
         _, finished = run(self._engine, request, on_progress, cancelled)
+        if self._closed:  # while it was being encoded again
+            self._engine.release(self.id)
         self.input_tokens = finished.usage.prompt_tokens
         self.encode_ms = (time.monotonic() - begun) * 1e3
 
@@ -192,7 +206,7 @@ def place_of(mass: np.ndarray, cell: int) -> Place:
     """The cell with most attention, refined to the expectation over it and its neighbours.
 
     Args:
-        mass: float64 [rows, columns].
+        mass: float64 [rows, columns], not all 0.
         cell: pixels a side.
     """
     row, column = divmod(int(mass.argmax()), mass.shape[1])

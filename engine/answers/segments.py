@@ -14,6 +14,8 @@ Kind = Literal["log", "prose", "records"]
 KINDS = ("auto", "log", "prose", "records")
 
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?![\s\"')\]])[^.!?\n]*)*[.!?]*[\"')\]]*\s?", re.UNICODE)
+_NEWLINE = re.compile(r"\r\n|\n|\r")
+"""What ends a line to an editor; other separators do not."""
 _PROSE_LINE = 200
 """Characters of a typical line from which a text counts as prose written a paragraph a line."""
 
@@ -41,7 +43,9 @@ def segments_of(state: str | Sequence[object], kind: str) -> tuple[Kind, list[Se
     records = _json_records(state) if kind in ("auto", "records") else None
     if records is not None:
         return "records", records
-    lines = [Segment(i, line) for i, line in enumerate(_lines(state), 1) if line.strip()]
+    lines = [Segment(i, line) for i, line in enumerate(_NEWLINE.split(state), 1) if line.strip()]
+    if kind == "auto" and len(lines) >= 2 and all(_is_object(line.value) for line in lines):
+        return "records", lines
     if kind == "records":
         if not all(line.value.lstrip().startswith(("{", "[")) for line in lines):
             raise RequestError(
@@ -54,9 +58,10 @@ def segments_of(state: str | Sequence[object], kind: str) -> tuple[Kind, list[Se
     return "log", lines
 
 
-def _lines(text: str) -> list[str]:
-    """Lines as an editor counts them: LF, CRLF or CR end one; other separators do not."""
-    return re.split(r"\r\n|\n|\r", text)
+def _is_object(line: str) -> bool:
+    """Whether a line looks like a record of JSON lines."""
+    line = line.strip()
+    return line.startswith("{") and line.endswith("}")
 
 
 def _is_prose(lines: Sequence[Segment]) -> bool:
@@ -75,28 +80,30 @@ def _one_line(element: object) -> str:
 
 def _json_records(text: str) -> list[Segment] | None:
     """Elements of a JSON array of two objects or more, each with the line it begins on; None for anything else."""
-    start = len(text) - len(text.lstrip())
-    if not text.startswith("[", start):
+    at = _skip_space(text, 0)
+    if not text.startswith("[", at):
         return None
-    decoder, at, records = json.JSONDecoder(), start + 1, []
+    decoder, records = json.JSONDecoder(), list[Segment]()
     line, counted = 1, 0
     try:
         while True:
-            at = _skip(text, at, " \t\r\n")
-            if text[at] == "]":
-                break
+            at = _skip_space(text, at + 1)  # behind the bracket or a comma
             value, end = decoder.raw_decode(text, at)
             if not isinstance(value, dict):
                 return None
-            line, counted = line + text.count("\n", counted, at), at
-            records.append(Segment(line, " ".join(text[at:end].split("\n")) if "\n" in text[at:end] else text[at:end]))
-            at = _skip(text, end, " \t\r\n,")
-    except (ValueError, IndexError):
+            line, counted = line + len(_NEWLINE.findall(text, counted, at)), at
+            parts = (part.strip() for part in _NEWLINE.split(text[at:end]))
+            records.append(Segment(line, " ".join(part for part in parts if part)))
+            at = _skip_space(text, end)
+            if not text.startswith(",", at):
+                break
+    except (ValueError, RecursionError):
         return None
-    return records if len(records) >= 2 else None
+    whole = text.startswith("]", at) and _skip_space(text, at + 1) == len(text)
+    return records if whole and len(records) >= 2 else None
 
 
-def _skip(text: str, at: int, characters: str) -> int:
-    while at < len(text) and text[at] in characters:
+def _skip_space(text: str, at: int) -> int:
+    while at < len(text) and text[at] in " \t\r\n":
         at += 1
     return at

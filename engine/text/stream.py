@@ -41,9 +41,10 @@ class TextStream:
         if not self._stop:
             return text
         text = self._held + text
-        found = min(((at, s) for s in self._stop if (at := text.find(s)) >= 0), default=None)
+        # The one that is complete first, whatever pieces the text comes in; of two, the longer.
+        found = min(((at + len(s), at, s) for s in self._stop if (at := text.find(s)) >= 0), default=None)
         if found is not None:
-            at, self.stopped = found
+            _, at, self.stopped = found
             self._held = ""
             return text[:at]
         keep = max(_overlap(text, s) for s in self._stop)

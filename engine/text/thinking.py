@@ -33,10 +33,10 @@ class ThinkingSplitter:
         reasoning, content = "", ""
         while True:
             if self._state == "start":
-                self._held = self._held.lstrip() if OPEN.startswith(self._held.lstrip()[: len(OPEN)]) else self._held
-                if self._held.startswith(OPEN):
-                    self._held, self._state = self._held[len(OPEN) :], "reasoning"
-                elif OPEN.startswith(self._held):
+                begun = self._held.lstrip()
+                if begun.startswith(OPEN):
+                    self._held, self._state = begun[len(OPEN) :], "reasoning"
+                elif OPEN.startswith(begun):
                     return Split(reasoning, content)
                 else:
                     self._state, self._seen = "content", True
