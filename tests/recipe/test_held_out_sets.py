@@ -6,8 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from PIL import Image
+
+from assets.ember.recipe.screens.pack import check_screen
 
 DATA = Path(__file__).parents[1] / "data"
+SCREENS = json.loads((DATA / "screens/screens.json").read_text())
 QUESTIONS = json.loads((DATA / "logs/questions.json").read_text())
 
 
@@ -35,3 +39,22 @@ def test_there_are_enough_questions_of_each_kind():
     kinds = [question["kind"] for question in QUESTIONS]
     assert kinds.count("lexical") >= 40
     assert kinds.count("paraphrase") >= 40
+
+
+@pytest.mark.parametrize("screen", SCREENS, ids=lambda screen: screen["file"])
+def test_screen_records_fit_their_pictures(screen):
+    check_screen(screen)
+    with Image.open(DATA / "screens" / screen["file"]) as picture:
+        assert picture.size == (screen["w"], screen["h"])
+    assert screen["split"] == "heldout"
+    assert screen["licence"]
+    assert len(screen["items"]) >= 5
+    assert len(screen["absent"]) >= 2
+    asked = [query["q"].lower() for item in screen["items"] for query in item["queries"]]
+    assert len(asked) == len(set(asked)), "a question has two answers"
+
+
+def test_screens_cover_every_way_of_asking():
+    queries = [query["by"] for screen in SCREENS for item in screen["items"] for query in item["queries"]]
+    assert min(queries.count(by) for by in ("text", "name", "function")) >= 30
+    assert sum(item["bare"] for screen in SCREENS for item in screen["items"]) >= 30

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -38,6 +39,7 @@ class Session:
         manager: str = "xfwm4",
         decoration: str = "Default",
         font: str = "DejaVu Sans 10",
+        user: str | None = None,
     ) -> None:
         self.width, self.height, self.scale, self.manager = width, height, scale, manager
         self.home = Path(tempfile.mkdtemp(prefix="screen-"))
@@ -76,6 +78,7 @@ class Session:
             "QT_STYLE_OVERRIDE": "Adwaita-Dark" if dark else "",
         }
         self.env = {k: v for k, v in self.env.items() if v}
+        self.user = user  # programs warn when they run as root
         self.running: list[subprocess.Popen[bytes]] = []
 
     def _xfconf(self, channel: str, properties: str) -> None:
@@ -94,11 +97,16 @@ class Session:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            user=self.user,
+            group=self.user,
         )
         self.running.append(process)
         return process
 
     def __enter__(self) -> Session:
+        if self.user is not None:
+            for path in (self.home, *self.home.rglob("*")):
+                shutil.chown(path, self.user, self.user)
         self.start(
             "Xvfb",
             self.display,
@@ -119,6 +127,8 @@ class Session:
             env=self.env,
             capture_output=True,
             text=True,
+            user=self.user,
+            group=self.user,
         ).stdout.split()
         self.env["DBUS_SESSION_BUS_ADDRESS"], self.bus = bus[0], int(bus[1])
         self.start("/usr/libexec/at-spi-bus-launcher", "--launch-immediately", "--a11y=1")
@@ -150,7 +160,9 @@ class Session:
 
     def tool(self, *words: str) -> str:
         """An xdotool command; returns what it prints."""
-        return subprocess.run(["xdotool", *words], env=self.env, capture_output=True, text=True, timeout=20).stdout
+        return subprocess.run(
+            ["xdotool", *words], env=self.env, capture_output=True, text=True, timeout=20, user=self.user
+        ).stdout
 
     def wait_for_window(self, name: str, seconds: float = 25) -> str | None:
         """The id of the first visible window whose title or class has `name`."""
@@ -176,7 +188,7 @@ class Session:
         """Screenshot into `path` (PNG) and the elements on the screen, inside its bounds."""
         subprocess.run(["import", "-window", "root", str(path)], env=self.env, check=True, timeout=60)
         said = subprocess.run(
-            ["/usr/bin/python3", _DUMP], env=self.env, capture_output=True, text=True, timeout=90
+            ["/usr/bin/python3", _DUMP], env=self.env, capture_output=True, text=True, timeout=90, user=self.user
         ).stdout
         elements = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
         for element in elements:  # GTK reports logical pixels on HiDPI screens
