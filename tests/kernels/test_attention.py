@@ -1,0 +1,54 @@
+"""Attention and its readout against a loop over queries in float64."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from kernels.attention import attention, full_attention, read_scores
+from tests.kernels import naive
+from tests.kernels.compare import DTYPES, assert_close, randn
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("length", "past"), [(1, 0), (1, 1), (1, 64), (1, 333), (2, 0), (65, 0), (2, 63), (64, 129)])
+@pytest.mark.parametrize(("heads", "kv_heads", "dim"), [(4, 4, 16), (6, 2, 32), (3, 1, 8)])
+def test_attention(length: int, past: int, heads: int, kv_heads: int, dim: int, dtype: torch.dtype) -> None:
+    q = randn(length, heads, dim, seed=1, dtype=dtype) * 2
+    k, v = (randn(past + length, kv_heads, dim, seed=seed, dtype=dtype) for seed in (2, 3))
+    out = attention(q, k, v, past)
+    assert out.dtype == dtype
+    assert_close(out, naive.attention(q, k, v, past), dtype, steps=8)
+
+
+@pytest.mark.parametrize("length", [1, 3])
+def test_queries_and_keys_may_be_views(length: int) -> None:
+    """As they come: queries split from a joined product, keys a slice of a layer's pool."""
+    q = randn(length, 4, 2 * 16, seed=1)[..., :16]
+    pool = randn(2, 80, 2, 16, seed=2)
+    k, v = pool[0, 16:60], pool[1, 16:60]
+    exact = naive.attention(q, k, v, 44 - length)
+    assert_close(attention(q, k, v, 44 - length), exact, torch.float32, steps=8)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("count", [1, 2, 67])
+def test_full_attention(count: int, dtype: torch.dtype) -> None:
+    q, k, v = (randn(count, 3, 24, seed=seed, dtype=dtype) for seed in (1, 2, 3))
+    rows = [naive.attention(q[i : i + 1], k, v, count - 1) for i in range(count)]
+    assert_close(full_attention(q, k, v), torch.cat(rows), dtype, steps=8)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_read_scores(dtype: torch.dtype) -> None:
+    q, k = randn(6, 32, seed=1, dtype=dtype), randn(19, 2, 32, seed=2, dtype=dtype)
+    heads = torch.tensor([5, 0, 3, 2, 0])
+    exact = torch.stack([k[:, head // 3].double() @ q[head].double() / 32**0.5 for head in heads.tolist()])
+    found = read_scores(q, k, heads)
+    # Products of stored values, whatever their type, summed in float32.
+    assert found.dtype == torch.float32
+    assert_close(found, exact, torch.float32)
+
+
+def test_read_scores_of_no_key() -> None:
+    assert read_scores(randn(4, 8, seed=1), torch.empty(0, 2, 8), torch.tensor([1, 2])).shape == (2, 0)
