@@ -23,30 +23,29 @@ class Evidence:
         """``raw_body``: the request's body as received."""
         self._state = state
         self._raw = raw_body
-        self._texts: dict[str | None, str] = {}
+        self._found: dict[str | None, str | list[str]] = {}
 
-    def text(self, within: str | None = None) -> str:
-        """The state, or what the JSON pointer ``within`` finds in it, as text.
+    def read(self, within: str | None = None) -> str | list[str]:
+        """The state, or what the JSON pointer ``within`` finds in it.
 
-        A string is taken as it is, content parts are joined, an array gives one line an element (so that an
-        element's index is its line's), anything else gives its JSON in one line. Raises ``ValueError`` with a
-        sentence for what cannot be read.
+        A text is taken as it is, content parts are joined, an array gives one line an element, anything else its
+        JSON in one line. Raises ``ValueError`` with a sentence for what cannot be read.
         """
-        if within not in self._texts:
-            text = self._read(within)
-            if not text.strip():
+        if within not in self._found:
+            found = self._find(within)
+            if not "".join(found).strip():
                 raise ValueError("the state is empty: there is nothing to look in.")
-            self._texts[within] = text
-        return self._texts[within]
+            self._found[within] = found
+        return self._found[within]
 
-    def _read(self, within: str | None) -> str:
+    def _find(self, within: str | None) -> str | list[str]:
         if within is None and isinstance(self._state, str):
             return self._state
         if within is None and _is_parts(self._state):
             return "\n".join(_part_text(part) for part in self._state)
         value = resolve(self._spelled, within or "")
         if isinstance(value, list):
-            return "\n".join(_line(element) for element in value)
+            return [_line(element) for element in value]
         return value if isinstance(value, str) else _json(value)
 
     @cached_property

@@ -1,0 +1,47 @@
+"""Pictures in requests: data URIs."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import TYPE_CHECKING
+
+from engine.messages import EngineError, ImageInput
+from ignis_desktop.server.errors import ApiError, bad_request
+
+if TYPE_CHECKING:
+    from engine import Engine
+
+HEADER = re.compile(r"data:(?P<type>[\w.+-]+/[\w.+-]+)?(?P<parameters>(;[^;,]*)*),", re.ASCII)
+
+
+def data_uri_bytes(uri: str, param: str) -> bytes:
+    """The bytes of an image's data URI; raises ``ApiError`` 400 naming ``param``."""
+    if uri[:8].lower().startswith(("http://", "https://")):
+        raise bad_request(
+            f"{param}: this server fetches nothing; send the image itself as a data URI (data:image/png;base64,…).",
+            param,
+            code="unsupported_image_url",
+        )
+    head = HEADER.match(uri)
+    if head is None:
+        raise bad_request(f"{param}: an image is a data URI (data:image/png;base64,…).", param, code="invalid_image")
+    kind = head["type"] or "text/plain"
+    if not kind.startswith("image/"):
+        raise bad_request(f"{param}: a data URI of type {kind} is not an image.", param, code="invalid_image")
+    if not head["parameters"].endswith(";base64"):
+        raise bad_request(f"{param}: the image must be base64-encoded (;base64,).", param, code="invalid_image")
+    try:
+        return base64.b64decode("".join(uri[head.end() :].split()), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise bad_request(f"{param}: the image's base64 is broken ({error}).", param, code="invalid_image") from None
+
+
+def decode_image(engine: Engine, uri: str, param: str) -> ImageInput:
+    """The picture behind a data URI as the engine takes it. Call it off the event loop."""
+    data = data_uri_bytes(uri, param)
+    try:
+        return engine.prepare_image(data)
+    except EngineError as error:
+        raise ApiError.of(error, param) from None
