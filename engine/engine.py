@@ -6,6 +6,7 @@ messages back.
 
 from __future__ import annotations
 
+import atexit
 import logging
 import secrets
 import threading
@@ -96,6 +97,7 @@ class Engine:
         """:meth:`run` in a thread of its own. Raises ``EngineError`` when the engine was started before."""
         self._begin()
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+        atexit.register(self.close)  # torch aborts a process that ends while a thread is inside it
         self._thread.start()
 
     def run(self) -> None:
@@ -128,6 +130,7 @@ class Engine:
             self._wake.notify()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout)
+            atexit.unregister(self.close)
 
     # --- requests --------------------------------------------------------------------------------------------
 
