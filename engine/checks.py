@@ -6,7 +6,8 @@ Types are checked too: the loop trusts what it gets, and a fault in a round woul
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -31,11 +32,12 @@ from engine.stream import Stream
 MAX_LOGPROBS = 20
 
 
-def check_request(request: Request, stream: Stream, loaded: Loaded, generation_cap: int) -> Job:
-    """A job that the scheduler can run, or ``RequestError``.
+def check_request(request: Request, loaded: Loaded, generation_cap: int, cancel: Callable[[str], object]) -> Job:
+    """A job that the scheduler can run, with a stream of its own, or ``RequestError``.
 
     Args:
         generation_cap: tokens reserved for an answer whose request names no limit, when they fit.
+        cancel: what the stream's ``cancel`` calls.
     """
     config, context = loaded.config, loaded.info.context_length
     _check_envelope(request)
@@ -45,7 +47,7 @@ def check_request(request: Request, stream: Stream, loaded: Loaded, generation_c
         raise RequestError("The prompt is empty; send at least one token.", param="prompt")
     room = context - len(ids)
     if isinstance(request, GenerateRequest):
-        check_sampling(request.sampling, config.text.vocab_size)
+        request = replace(request, sampling=check_sampling(request.sampling, config.text.vocab_size))
         room -= request.sampling.max_tokens != 0
     if room < 0:
         raise RequestError(
@@ -59,17 +61,18 @@ def check_request(request: Request, stream: Stream, loaded: Loaded, generation_c
     if isinstance(request, GenerateRequest):
         sampling = request.sampling
         wanted = generation_cap if sampling.max_tokens is None else sampling.max_tokens
-        cap = min(int(wanted), context - len(ids))
+        cap = min(wanted, context - len(ids))
         ends = frozenset(sampling.stop_ids) | (frozenset() if sampling.ignore_eos else loaded.end_ids)
     elif isinstance(request, ReadRequest):
         _check_read(request, config, len(ids) if request.prefix is None else context)
     elif request.layers is not None:
         _check_number("layers", request.layers, 1, config.text.num_layers, integral=True)
+    stream = Stream(request.id, cancel)
     return Job(request, stream, positions, delta, _pictures(ids, grids, config.image_token_id), cap, ends)
 
 
-def check_sampling(params: SamplingParams, vocabulary: int) -> None:
-    """Raises ``RequestError`` naming the parameter that is out of range."""
+def check_sampling(params: SamplingParams, vocabulary: int) -> SamplingParams:
+    """The parameters in Python's own numbers. Raises ``RequestError`` naming the one that is out of range."""
     _check_number("temperature", params.temperature, 0, 10)
     _check_number("top_p", params.top_p, 0, 1, above=True)
     _check_number("min_p", params.min_p, 0, 1)
@@ -90,6 +93,8 @@ def check_sampling(params: SamplingParams, vocabulary: int) -> None:
     if not isinstance(stop, tuple | list) or not all(isinstance(text, str) for text in stop):
         raise RequestError(f"stop must be a list of texts, not {params.stop!r}.", param="stop")
     _check_ids("stop_ids", params.stop_ids, vocabulary)
+    numbers = {name: value.item() for name, value in vars(params).items() if isinstance(value, np.generic)}
+    return replace(params, **numbers) if numbers else params
 
 
 def _check_envelope(request: object) -> None:

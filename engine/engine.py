@@ -142,8 +142,7 @@ class Engine:
             BusyError: the queue is full, or the engine is not ready.
         """
         loaded = self._ready()
-        stream = Stream(request.id, self.cancel)
-        job = check_request(request, stream, loaded, self.config.generation_cap)
+        job = check_request(request, loaded, self.config.generation_cap, self.cancel)
         with self._wake:
             if self._closing:
                 raise BusyError("The engine is closing.", code="closing")
@@ -152,10 +151,10 @@ class Engine:
                 raise RequestError(f"A request with the id {request.id!r} is running already.", code="duplicate_id")
             if sum(not stream.begun for stream in self._streams.values()) >= self.config.queue_limit:
                 raise BusyError(f"{self.config.queue_limit} requests are waiting already; try again soon.")
-            self._streams[request.id] = stream
+            self._streams[request.id] = job.stream
             self._commands.append(("submit", job))
             self._wake.notify()
-        return stream
+        return job.stream
 
     def cancel(self, request_id: str) -> None:
         """End a request within one round; does nothing when it has ended."""

@@ -10,6 +10,7 @@ import secrets
 import time
 from collections.abc import Callable
 from collections.abc import Sequence as Many
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -146,17 +147,17 @@ class Scheduler:
                 self._refuse(waiting, error)
                 continue
             self.queue.remove(waiting.id)
-            self._start(waiting.item)
+            sequence = self.lanes.take(waiting.item)
+            self._guarded([sequence], partial(self._begin, sequence))
 
-    def _start(self, job: Job) -> None:
-        sequence = self.lanes.take(job)
-        request = job.request
+    def _begin(self, sequence: Sequence) -> None:
+        request = sequence.request
         if isinstance(request, GenerateRequest):
             sampling = request.sampling
-            sequence.seed = secrets.randbits(63) if sampling.seed is None else int(sampling.seed)
+            sequence.seed = secrets.randbits(63) if sampling.seed is None else sampling.seed
             self._sampler.begin(sequence.lane, sampling, request.prompt.ids, sequence.seed)
             sequence.text = TextStream(self._tokenizer, sampling.stop)
-        sequence.emit(Started(sequence.started - job.queued))
+        sequence.emit(Started(sequence.started - sequence.job.queued))
 
     # --- prompts ---------------------------------------------------------------------------------------------
 

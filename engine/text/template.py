@@ -86,7 +86,9 @@ class ChatTemplate:
         return self._tokenizer.encode_marked(text, GUARD), images
 
     def _message(self, index: int, message: Mapping[str, Any], images: list[ImageInput]) -> dict[str, Any]:
-        role = {"developer": "system"}.get(message.get("role", ""), message.get("role"))
+        if not isinstance(message, Mapping):
+            raise RequestError(f"messages[{index}] must be an object with role and content.", param="messages")
+        role = "system" if message.get("role") == "developer" else message.get("role")
         if role not in ROLES:
             raise RequestError(
                 f"messages[{index}].role must be one of {', '.join(ROLES)}, not {role!r}.", param="messages"
@@ -95,8 +97,11 @@ class ChatTemplate:
         for key in ("reasoning_content", "name", "tool_call_id"):
             if isinstance(message.get(key), str):
                 out[key] = self._guard(message[key])
-        if message.get("tool_calls"):
-            out["tool_calls"] = [self._tool_call(index, call) for call in message["tool_calls"]]
+        calls = message.get("tool_calls")
+        if calls:
+            if not isinstance(calls, list | tuple):
+                raise RequestError(f"messages[{index}].tool_calls must be a list.", param="messages")
+            out["tool_calls"] = [self._tool_call(index, call) for call in calls]
         return out
 
     def _content(self, index: int, content: object, images: list[ImageInput]) -> object:

@@ -14,6 +14,8 @@ from tokenizers import Tokenizer as Backend
 from engine.messages import EngineError
 
 _REPLACEMENT = "\ufffd"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half a character, which has no bytes; JSON and file names may bring one."""
 
 
 class TokenizerError(EngineError):
@@ -111,6 +113,8 @@ class Tokenizer:
                 yield piece, False
 
     def _encode_plain(self, text: str) -> list[int]:
+        if not text.isascii():
+            text = _SURROGATE.sub(_REPLACEMENT, text)
         ids: list[int] = self._backend.encode(text, add_special_tokens=False).ids
         if self._unknown_id not in ids:
             return ids

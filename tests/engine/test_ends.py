@@ -249,3 +249,20 @@ def test_a_callback_that_fails_harms_nobody(tiny: Engine, caplog: pytest.LogCapt
     assert len(collect(good).ids) == 20
     assert isinstance(collect(bad).events[-1], Finished)
     assert tiny.snapshot().state == "ready"
+
+
+def test_a_fault_before_the_first_pass_ends_its_own_request(tiny: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    from engine.sample.sampler import Sampler
+
+    begin = Sampler.begin
+
+    def picky(sampler, lane, params, prompt_ids, seed):
+        if seed == 13:
+            raise OverflowError("unlucky")
+        begin(sampler, lane, params, prompt_ids, seed)
+
+    monkeypatch.setattr(Sampler, "begin", picky)
+    good, bad = (tiny.submit(generation([1], max_tokens=9, seed=seed, **GREEDY)) for seed in (12, 13))
+    assert "unlucky" in str(collect(bad).error)
+    assert len(collect(good).ids) == 9
+    settled(tiny)
