@@ -88,19 +88,21 @@ class EventReader:
 
         Raises ``ClientGone`` once the client has left.
         """
-        if not self.gone and not (found := self._poll()):
-            loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
+        until = loop.time() + timeout
+        while True:
+            if self.gone:
+                raise ClientGone
+            # A ring may be answered after its events were taken: waking up to nothing is not silence.
+            if (found := self._poll()) or loop.time() >= until:
+                return found
             self._waiter = loop.create_future()
-            timer = loop.call_later(timeout, self.wake)
+            timer = loop.call_at(until, self.wake)
             try:
                 await self._waiter
             finally:
                 timer.cancel()
                 self._waiter = None
-            found = [] if self.gone else self._poll()
-        if self.gone:
-            raise ClientGone
-        return found
 
 
 @contextlib.asynccontextmanager

@@ -18,6 +18,7 @@ class ChatMessage(BaseModel):
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[dict[str, Any]] | None = None
+    tool_calls: list[dict[str, Any]] | None = None
 
 
 def engine_messages(engine: Engine, messages: list[ChatMessage]) -> list[dict[str, Any]]:
@@ -41,6 +42,8 @@ def last_user_text(messages: list[ChatMessage]) -> str:
 
 def _message(engine: Engine, message: ChatMessage, where: str) -> dict[str, Any]:
     converted: dict[str, Any] = dict(message.model_extra or {})
+    if message.tool_calls:
+        converted["tool_calls"] = message.tool_calls
     converted["role"] = "system" if message.role == "developer" else message.role
     if message.content is None:
         if message.role != "assistant":

@@ -61,7 +61,10 @@ class ApiError(Exception):
         retry_after = error.retry_after if isinstance(error, BusyError) else None
         if error.code == "cancelled":
             return cancelled()
-        return cls(error.status, error.message, code=error.code, param=error.param or param, retry_after=retry_after)
+        code = error.code
+        if code == EngineError("").code:  # the engine named none: the status says what kind of fault it is
+            code = {400: "invalid_value", 504: "deadline_exceeded"}.get(error.status, code)
+        return cls(error.status, error.message, code=code, param=error.param or param, retry_after=retry_after)
 
     def body(self) -> dict[str, Any]:
         kind = TYPES.get(self.status, "server_error" if self.status >= 500 else "invalid_request_error")
@@ -86,6 +89,13 @@ class ClientGone(Exception):
 def cancelled() -> ApiError:
     """Cancelled by someone else than the client, who is still there: to it the server was not available."""
     return ApiError(503, "The request was cancelled before it was finished.", code="cancelled")
+
+
+def fault(error: Exception) -> ApiError:
+    """A fault of the server's own; what it was stands in the log, not in the answer."""
+    return ApiError(
+        500, f"The server hit a fault ({type(error).__name__}); its log has the details.", code="internal_error"
+    )
 
 
 def bad_request(message: str, param: str | None = None, code: str = "invalid_value") -> ApiError:
@@ -138,12 +148,6 @@ def install(app: FastAPI) -> None:
     async def validation_error(request: Request, error: RequestValidationError) -> JSONResponse:
         message, param = describe_validation(error.errors())
         return await api_error(request, bad_request(message, param))
-
-    @app.exception_handler(Exception)
-    async def fault(request: Request, error: Exception) -> JSONResponse:
-        note_error(request, "internal_error")
-        message = f"The server hit a fault ({type(error).__name__}); its log has the details."
-        return ApiError(500, message, code="internal_error").response()
 
 
 def note_error(request: Request, code: str) -> None:

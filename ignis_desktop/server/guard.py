@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ignis_desktop.server.errors import CLIENT_GONE, ApiError
+from ignis_desktop.server.errors import CLIENT_GONE, ApiError, fault
 from ignis_desktop.server.metrics import ServerMetrics
 from ignis_desktop.server.request_log import RequestLog
 from ignis_desktop.server.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 OPEN_PATHS = ("/health", "/docs", "/openapi.json")
 """Reachable without a key: they say nothing about what is asked or answered."""
@@ -41,7 +44,7 @@ def _note(scope: Scope, error: ApiError) -> ApiError:
 
 
 class Recorder:
-    """Writes each request into the log and the metrics; the outermost layer."""
+    """Writes each request into the log and the metrics; turns faults into answers. The outermost layer."""
 
     def __init__(self, app: ASGIApp, log: RequestLog, metrics: ServerMetrics) -> None:
         self.app, self.log, self.metrics = app, log, metrics
@@ -51,7 +54,7 @@ class Recorder:
             await self.app(scope, receive, send)
             return
         record = scope["ignis.record"] = self.log.begin(scope["method"], scope["path"], client_name(scope))
-        status = 500
+        status = 0
 
         async def watched(message: Message) -> None:
             nonlocal status
@@ -64,6 +67,13 @@ class Recorder:
         except asyncio.CancelledError:
             status = CLIENT_GONE
             raise
+        except ApiError as error:  # of a layer around the routes
+            await _note(scope, error).response()(scope, receive, watched)
+        except Exception as error:
+            logger.exception("%s %s failed", scope["method"], scope["path"])
+            if status:  # the response began: a connection that breaks off is the only sign left
+                raise
+            await _note(scope, fault(error)).response()(scope, receive, watched)
         finally:
             done = record.finish(CLIENT_GONE if scope.get("ignis.gone") else status)
             route = getattr(scope.get("route"), "path", "other")

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from engine.messages import EngineError
 from ignis_desktop.server.bridge import client_watch
-from ignis_desktop.server.errors import ApiError, ClientGone, error_bytes, note_error
+from ignis_desktop.server.errors import ApiError, ClientGone, error_bytes, fault, note_error
 
 logger = logging.getLogger(__name__)
 
@@ -73,12 +73,11 @@ class EventStreamResponse(Response):
                     note_error(request, "client_gone")
                     return
                 except (ApiError, EngineError) as error:
-                    fault = error if isinstance(error, ApiError) else ApiError.of(error)
-                    await self._send_error(request, send, fault)
-                except Exception:
+                    known = error if isinstance(error, ApiError) else ApiError.of(error)
+                    await self._send_error(request, send, known)
+                except Exception as error:
                     logger.exception("A stream broke")
-                    fault = ApiError(500, "The server hit a fault; its log has the details.", code="internal_error")
-                    await self._send_error(request, send, fault)
+                    await self._send_error(request, send, fault(error))
             # Outside the watch: a response that is complete looks to it like a client that left.
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:

@@ -88,6 +88,7 @@ class ServerThread:
             access_log=False,
             lifespan="on",
             ws="none",
+            proxy_headers=False,  # nobody stands in front: a forwarded address would be a claim
             server_header=False,
             timeout_graceful_shutdown=int(SHUTDOWN_SECONDS),
             h11_max_incomplete_event_size=self.settings.max_header_bytes + 1024,

@@ -83,6 +83,21 @@ def test_silence_gives_an_empty_batch_in_time() -> None:
     assert 0.04 < asyncio.run(wait()) < 1.0
 
 
+def test_waking_up_to_nothing_is_not_silence() -> None:
+    async def wait() -> int:
+        stream = stream_of()
+        reader = EventReader([stream], Doorbell(asyncio.get_running_loop()))
+        waiting = asyncio.create_task(reader.batch(5.0))
+        await asyncio.sleep(0)
+        reader.wake()
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        stream.put(Started(0.0))
+        return len(await waiting)
+
+    assert asyncio.run(wait()) == 1
+
+
 def test_events_that_came_before_the_reader_are_read() -> None:
     async def read() -> int:
         stream = stream_of()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+from collections.abc import Callable
 
 import httpx
 import openai
@@ -212,11 +213,14 @@ def test_the_class_comes_from_body_model_or_header(
     assert server.log.records()[-1].request_class == expected
 
 
-def test_the_log_counts_tokens_and_holds_no_text(server: ServerThread, client: openai.OpenAI, model: str) -> None:
+def test_the_log_counts_tokens_and_holds_no_text(
+    server: ServerThread, client: openai.OpenAI, model: str, wait_until: Callable[..., float]
+) -> None:
     secret = "zanzibar-quokka"
     answer = client.chat.completions.create(
         model=model, messages=[{"role": "user", "content": secret}], max_tokens=5, temperature=0
     )
+    wait_until(lambda: server.log.records()[-1].status is not None, 2.0)
     record = server.log.records()[-1]
     assert answer.usage is not None
     assert (record.method, record.path, record.status) == ("POST", "/v1/chat/completions", 200)

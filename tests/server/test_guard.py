@@ -149,3 +149,22 @@ def test_an_instance_is_found_through_the_runtime_file(guarded: ServerThread) ->
     found = runtime_file.read(directory)
     assert found is not None
     assert (found.url, found.token) == (guarded.url, guarded.token)
+
+
+def test_a_fault_of_the_server_is_an_answer_without_details(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken() -> None:
+        raise ZeroDivisionError("secret detail")
+
+    with ServerThread(engine, Settings(port=0, runtime_directory=tmp_path)) as server:
+        monkeypatch.setattr(engine, "snapshot", broken)
+        with httpx.Client(base_url=server.url, trust_env=False) as client:
+            for _ in range(2):  # the connection stays usable
+                answer = client.get("/v1/models")
+                assert answer.status_code == 500
+                assert answer.json()["error"]["code"] == "internal_error"
+                assert "secret" not in answer.text
+        monkeypatch.undo()
+    assert {(record.status, record.error) for record in server.log.records()} == {(500, "internal_error")}
+    assert "secret detail" in caplog.text

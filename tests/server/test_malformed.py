@@ -31,6 +31,8 @@ CASES = [
     (CHAT, {"messages": [{"role": "user"}]}, "messages.0.content"),
     (CHAT, {"messages": [{"role": "user", "content": 5}]}, "messages.0.content"),
     (CHAT, {"messages": [{"role": "user", "content": ["hi"]}]}, "messages.0.content.0"),
+    (CHAT, {"messages": [{"role": "assistant", "tool_calls": 5}]}, "messages.0.tool_calls"),
+    (CHAT, {"messages": [{"role": "assistant", "tool_calls": [{"x": 1}]}]}, "messages"),
     (CHAT, part(type="text"), "messages.0.content.0.text"),
     (CHAT, part(type="text", text=5), "messages.0.content.0.text"),
     (CHAT, part(type="input_audio", input_audio={}), "messages.0.content.0.type"),

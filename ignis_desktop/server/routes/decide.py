@@ -161,6 +161,6 @@ def _answer(
             {"segment": rank.segment, "line": rank.line, "value": rank.value, "confidence": rank.confidence}
             for rank in found.ranking
         ],
-        "timing_ms": dict(found.timing_ms),
+        "timing_ms": {stage: round(ms, 3) for stage, ms in found.timing_ms.items()},
     }
     return answer, found.input_tokens, found.cached_tokens

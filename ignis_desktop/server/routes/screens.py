@@ -147,7 +147,7 @@ def _screen_json(stored: StoredScreen) -> dict[str, Any]:
         "width": screen.width,
         "height": screen.height,
         "coordinate_map": stored.coordinates.to_json(),
-        "encode_ms": screen.encode_ms,
+        "encode_ms": round(screen.encode_ms, 3),
         "questions": stored.questions,
     }
 
@@ -169,5 +169,5 @@ def _point(
         "normalized": [round(part, 6) for part in answer.normalized],
         "confidence": answer.confidence,
         "uncertainty": answer.uncertainty,
-        "ms": answer.ms,
+        "ms": round(answer.ms, 3),
     }
