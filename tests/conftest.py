@@ -13,8 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from engine import Engine
+
+# A loaded machine is no fault of the code under test.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 LoadTiny = Callable[..., Engine]
 
