@@ -25,19 +25,19 @@ def save_int8(state: dict[str, Tensor], path: Path) -> None:
     out: dict[str, Tensor] = {}
     shapes: dict[str, str] = {}
     for name, tensor in state.items():
-        x = tensor.detach().float().cpu()
+        x = tensor.detach().float()
         if not torch.isfinite(x).all():
             raise ValueError(f"{name} holds values that are not finite; the run that made it diverged")
         if not _quantised(name, x):
-            out[name] = x.bfloat16().contiguous()
+            out[name] = x.bfloat16().contiguous().cpu()
             continue
         if x.dim() > 2:
             shapes[name] = ",".join(map(str, x.shape))
         groups = x.reshape(x.shape[0], -1, GROUP)
         scale = (groups.abs().amax(-1) / 127).half().clamp(min=2**-24)
         q = (groups / scale.float()[..., None]).round().clamp(-127, 127)
-        out[f"{name}.q8"] = q.to(torch.int8).reshape(x.shape[0], -1).contiguous()
-        out[f"{name}.scale"] = scale
+        out[f"{name}.q8"] = q.to(torch.int8).reshape(x.shape[0], -1).contiguous().cpu()
+        out[f"{name}.scale"] = scale.cpu()
     partial = Path(path).with_suffix(".partial")
     save_file(out, partial, shapes or None)
     partial.replace(path)
@@ -64,7 +64,7 @@ def split(path: Path, folder: Path, piece: int = 15 << 20) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     data, parts = Path(path).read_bytes(), []
     for number, start in enumerate(range(0, len(data), piece)):
-        part = folder / f"{Path(path).name}.{number:02d}"
+        part = folder / f"{Path(path).name}.{number:04d}"
         part.write_bytes(data[start : start + piece])
         parts.append(part)
     return parts
@@ -73,5 +73,4 @@ def split(path: Path, folder: Path, piece: int = 15 << 20) -> list[Path]:
 def join(parts: list[Path], path: Path) -> None:
     """Put the pieces of ``split`` together again, in the order of their numbers."""
     with open(path, "wb") as out:
-        for part in sorted(parts):
-            out.write(Path(part).read_bytes())
+        out.writelines(Path(part).read_bytes() for part in sorted(parts))

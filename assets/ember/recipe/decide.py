@@ -1,4 +1,5 @@
-"""Labelled choices: evidence in the system turn, a question and lettered options in the user turn, one letter as answer.
+"""Labelled choices: evidence in the system turn, a question and lettered options in the user turn, one letter as
+answer.
 
 The answer is read from the logits of the label tokens at the last prompt position, so training is cross-entropy of that
 one token over the whole vocabulary. Options are shuffled, so no letter is favoured; some questions have no right option
@@ -15,20 +16,50 @@ from pathlib import Path
 
 import numpy as np
 
-from .logs import FORMATS, Line, Values, events, log_document
+from .logs import FORMATS, Line, events, log_document
 from .retrieval import Material, document, pair_document, record_document
 from .shape import Words
+from .values import Values
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 NONE = ("none of these", "none of the above", "nothing fits")
 AREAS = {
-    "ssh": "remote login", "auth": "accounts and passwords", "tls": "certificates", "kernel": "operating system and hardware", "disk": "disk space",
-    "raid": "disk array", "cron": "scheduled jobs", "systemd": "services", "net": "network", "dns": "name lookup", "wifi": "wireless network",
-    "firewall": "firewall", "web": "web server", "db": "database", "cache": "cache", "queue": "message queue", "mail": "e-mail", "pay": "payments",
-    "shop": "orders", "k8s": "cluster", "docker": "containers", "backup": "backups", "pkg": "software packages", "build": "compiling", "test": "tests",
-    "clock": "time of day", "power": "power and sleep", "print": "printing", "bt": "Bluetooth", "door": "doors", "sensor": "sensors", "cloud": "cloud",
-    "vcs": "version control", "ci": "build pipeline", "win": "Windows",
-}  # fmt: skip
+    "ssh": "remote login",
+    "auth": "accounts and passwords",
+    "tls": "certificates",
+    "kernel": "operating system and hardware",
+    "disk": "disk space",
+    "raid": "disk array",
+    "cron": "scheduled jobs",
+    "systemd": "services",
+    "net": "network",
+    "dns": "name lookup",
+    "wifi": "wireless network",
+    "firewall": "firewall",
+    "web": "web server",
+    "db": "database",
+    "cache": "cache",
+    "queue": "message queue",
+    "mail": "e-mail",
+    "pay": "payments",
+    "shop": "orders",
+    "k8s": "cluster",
+    "docker": "containers",
+    "backup": "backups",
+    "pkg": "software packages",
+    "build": "compiling",
+    "test": "tests",
+    "clock": "time of day",
+    "power": "power and sleep",
+    "print": "printing",
+    "bt": "Bluetooth",
+    "door": "doors",
+    "sensor": "sensors",
+    "cloud": "cloud",
+    "vcs": "version control",
+    "ci": "build pipeline",
+    "win": "Windows",
+}
 SEVERITY = {"info": "normal", "warn": "warning", "error": "failure"}
 
 
@@ -76,10 +107,14 @@ def event_area(rng: random.Random, material: Material, held_out: bool) -> Choice
     style = FORMATS[rng.choice(("none", "bare", "dmesg"))]
     text = style(Line(rng.randint(1_500_000_000, 1_800_000_000), 5, "host", "app", 77, event.level, message))
     if rng.random() < 0.4:
-        question = rng.choice(("How serious is this?", "What kind of event is this?", "Is this a normal event, a warning or a failure?"))
+        question = rng.choice(
+            ("How serious is this?", "What kind of event is this?", "Is this a normal event, a warning or a failure?")
+        )
         options, answer = _pick(rng, SEVERITY[event.level], list(SEVERITY.values()), 4)
     else:
-        question = rng.choice(("What is this about?", "Which part is concerned?", "Which topic does this line belong to?"))
+        question = rng.choice(
+            ("What is this about?", "Which part is concerned?", "Which topic does this line belong to?")
+        )
         options, answer = _pick(rng, AREAS[event.area], list(AREAS.values()), 8)
     return Choice(text, question, options, answer)
 
@@ -94,7 +129,9 @@ def pick_line(rng: random.Random, material: Material, held_out: bool) -> Choice 
     if answer is not None and answer >= len(lines):
         return None
     order = rng.sample(range(len(lines)), len(lines))
-    question = rng.choice(("Which line answers: {}", "Which of these is meant: {}", "{}", "Pick the line for: {}")).format(question)
+    question = rng.choice(
+        ("Which line answers: {}", "Which of these is meant: {}", "{}", "Pick the line for: {}")
+    ).format(question)
     return Choice("", question, [lines[i][:300] for i in order], -1 if answer is None else order.index(answer))
 
 
@@ -111,13 +148,21 @@ def meaning(rng: random.Random, material: Material, held_out: bool) -> Choice | 
 
 def field_of_record(rng: random.Random, material: Material, held_out: bool) -> Choice:
     values = Values(rng, material.words)
-    rows = [{"name": v["word"].title(), "city": v["word2"].title(), "age": v["n"], "mail": v["mail"]} for v in (values.draw() for _ in range(rng.randint(1, 4)))]
+    rows = [
+        {"name": v["word"].title(), "city": v["word2"].title(), "age": v["n"], "mail": v["mail"]}
+        for v in (values.draw() for _ in range(rng.randint(1, 4)))
+    ]
     row, key = rng.choice(rows), rng.choice(("city", "age", "mail"))
     evidence = "\n".join(", ".join(f"{k}: {v}" for k, v in r.items()) for r in rows)
     drawn = [values.draw()[{"city": "word2", "age": "n", "mail": "mail"}[key]] for _ in range(3)]
     pool = [r[key] for r in rows] + [d.title() if key == "city" else d for d in drawn]
     options, answer = _pick(rng, row[key], pool, 5)
-    return Choice(evidence, rng.choice(("What is the {} of {}?", "{} of {}", "Which {} belongs to {}?")).format(key, row["name"]), options, answer)
+    return Choice(
+        evidence,
+        rng.choice(("What is the {} of {}?", "{} of {}", "Which {} belongs to {}?")).format(key, row["name"]),
+        options,
+        answer,
+    )
 
 
 def stated(rng: random.Random, material: Material, held_out: bool) -> Choice:
@@ -129,12 +174,23 @@ def stated(rng: random.Random, material: Material, held_out: bool) -> Choice:
         text = labels[label][-1] if held_out else rng.choice(labels[label][:-1])
         yes = rng.random() < 0.5
         shown = label if yes else rng.choice([other for other in labels if other != label])
-        wording = {"sentiment": "Is the writer {}?", "intent": "Does the customer want this: {}?", "topic": "Is the text about {}?", "urgency": "Is this {}?", "action": "Is this a request to {}?"}
+        wording = {
+            "sentiment": "Is the writer {}?",
+            "intent": "Does the customer want this: {}?",
+            "topic": "Is the text about {}?",
+            "urgency": "Is this {}?",
+            "action": "Is this a request to {}?",
+        }
         return Choice(text, wording[task].format(shown), ["yes", "no"], 0 if yes else 1)
     if rng.random() < 0.25:
         a, b = rng.randint(0, 200), rng.randint(0, 200)
         more = rng.random() < 0.5
-        return Choice(f"The value is {a}.", f"Is the value {'above' if more else 'below'} {b}?", ["yes", "no"], 0 if (a > b if more else a < b) else 1)
+        return Choice(
+            f"The value is {a}.",
+            f"Is the value {'above' if more else 'below'} {b}?",
+            ["yes", "no"],
+            0 if (a > b if more else a < b) else 1,
+        )
     maker = rng.choice((log_document, record_document))
     doc = maker(rng, rng.randint(1, 5), material.words, wanted=3)
     asked = [(q, a) for q, a in doc.questions]
@@ -142,13 +198,20 @@ def stated(rng: random.Random, material: Material, held_out: bool) -> Choice:
         other = maker(rng, 3, material.words, wanted=1)
         asked = [(q, None) for q, _ in other.questions] or [("a purple elephant", None)]
     question, answer = rng.choice(asked)
-    wording = rng.choice(("Does the text say anything about this: {}?", "Is there an answer to this here: {}", "Is this mentioned: {}?"))
+    wording = rng.choice(
+        ("Does the text say anything about this: {}?", "Is there an answer to this here: {}", "Is this mentioned: {}?")
+    )
     return Choice("\n".join(doc.lines), wording.format(question.rstrip("?")), ["yes", "no"], 1 if answer is None else 0)
 
 
 MAKERS: tuple[tuple[Callable[..., Choice | None], float], ...] = (
-    (classify, 2.0), (event_area, 2.0), (pick_line, 4.0), (meaning, 1.5), (field_of_record, 1.5), (stated, 3.0),
-)  # fmt: skip
+    (classify, 2.0),
+    (event_area, 2.0),
+    (pick_line, 4.0),
+    (meaning, 1.5),
+    (field_of_record, 1.5),
+    (stated, 3.0),
+)
 
 
 def make(rng: random.Random, material: Material, *, held_out: bool = False) -> Choice:
@@ -174,7 +237,7 @@ def prompt(rng: random.Random, choice: Choice) -> tuple[str, str]:
     options, answer = list(choice.options), choice.answer
     if plain and rng.random() < 0.5:
         options, answer = options[::-1], 1 - answer
-    if answer < 0 or not plain and len(options) > 1 and rng.random() < 0.3:
+    if answer < 0 or (not plain and len(options) > 1 and rng.random() < 0.3):
         options.append(rng.choice(NONE))
         answer = len(options) - 1 if answer < 0 else answer
         if rng.random() < 0.3:
@@ -183,7 +246,15 @@ def prompt(rng: random.Random, choice: Choice) -> tuple[str, str]:
             answer = move if answer == len(options) - 1 else answer + (move <= answer)
     mark = rng.choice(("{}. {}", "{}. {}", "{}. {}", "{}) {}", "({}) {}", "{}: {}"))
     listed = "\n".join(mark.format(LETTERS[i], option) for i, option in enumerate(options))
-    ask = rng.choice(("Answer with the letter only.", "Answer with the letter only.", "Reply with one letter.", "", "Which letter is right?"))
+    ask = rng.choice(
+        (
+            "Answer with the letter only.",
+            "Answer with the letter only.",
+            "Reply with one letter.",
+            "",
+            "Which letter is right?",
+        )
+    )
     body = f"{choice.question}\n{listed}" + (f"\n{ask}" if ask else "")
     if system and rng.random() < 0.25:
         system, body = "", f"{choice.evidence}\n\n{body}"
@@ -192,7 +263,11 @@ def prompt(rng: random.Random, choice: Choice) -> tuple[str, str]:
 
 def batch(rng: random.Random, material: Material, words: Words, rows: int, length: int) -> dict[str, np.ndarray]:
     """ids [rows, length], last [rows] (index of each prompt's last token), label [rows] (the answer's token)."""
-    out = {"ids": np.zeros((rows, length), np.int64), "last": np.zeros(rows, np.int64), "label": np.zeros(rows, np.int64)}
+    out = {
+        "ids": np.zeros((rows, length), np.int64),
+        "last": np.zeros(rows, np.int64),
+        "label": np.zeros(rows, np.int64),
+    }
     filled = 0
     while filled < rows:
         text, answer = prompt(rng, make(rng, material))

@@ -12,15 +12,14 @@ from collections.abc import Callable
 import torch
 
 _compiled: dict[Callable, Callable] = {}
-_on = False
+_state = {"on": False}
 
 
 def enable() -> None:
     """Compile the fused functions from their next call on; a graph that fails to compile stays eager."""
-    global _on
     torch._dynamo.config.suppress_errors = True
     torch._dynamo.config.recompile_limit = 64
-    _on = True
+    _state["on"] = True
 
 
 def fused(function: Callable) -> Callable:
@@ -28,7 +27,7 @@ def fused(function: Callable) -> Callable:
 
     @functools.wraps(function)
     def call(*args):
-        if not _on:
+        if not _state["on"]:
             return function(*args)
         if function not in _compiled:
             _compiled[function] = torch.compile(function, dynamic=True)

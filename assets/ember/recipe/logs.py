@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
+from .values import SERVICES, VALUE_SLOTS, Values
+
 SLOT = re.compile(r"{(\w+)}")
-VALUE_SLOTS = ("ip", "ip2", "id", "mail", "host", "pkg", "hex", "hex2", "mac", "num", "path", "port", "pid", "ver", "amt")
 
 
 @dataclass(frozen=True)
@@ -51,76 +52,6 @@ def events() -> tuple[Event, ...]:
     )
 
 
-SERVICES = (
-    "nginx sshd kernel systemd cron postgres redis dockerd kubelet auth-service billing api-gateway scheduler mailer worker "
-    "payment-svc inventory search-indexer cache-proxy NetworkManager bluetoothd cupsd dbus-daemon rsyslogd mysqld haproxy "
-    "consul vault etcd prometheus grafana node-exporter fluentd jenkins gitea postfix dovecot named chronyd udevd"
-).split()
-PEOPLE = (
-    "alice bob carol david emma frank grace hugo ivan julia karim lena marco nina oscar paula quentin rosa sven tara umar "
-    "vera will xenia yusuf zoe ahmed bea chen dora elif femi gita hana igor jonas admin root deploy backup guest jenkins"
-).split()
-SYLLABLES = "ba be bi bo da de di du fa fi ga go ka ke ko la le li lo ma me mi mo na ne ni no pa pe ra re ri ro sa se si so ta te ti to va vi za zu".split()
-EXTENSIONS = "pdf png txt zip csv docx mp4 json xml log sql tar.gz".split()
-
-
-class Values:
-    """Draws values for slots; ``words`` are the ordinary words identifiers are made of."""
-
-    def __init__(self, rng: random.Random, words: list[str]) -> None:
-        self.rng, self.words = rng, words
-
-    def word(self) -> str:
-        r = self.rng
-        if self.words and r.random() < 0.8:
-            return r.choice(self.words).lower()
-        return "".join(r.choice(SYLLABLES) for _ in range(r.randint(2, 4)))
-
-    def hex(self, digits: int) -> str:
-        return f"{self.rng.getrandbits(4 * digits):0{digits}x}"
-
-    def ip(self) -> str:
-        r = self.rng
-        head = r.choice(("10.0.0", "192.168.1", "172.16.4", None, None))
-        tail = ".".join(str(r.randint(1, 254)) for _ in range(1 if head else 4))
-        return f"{head}.{tail}" if head else tail
-
-    def identifier(self) -> str:
-        r = self.rng
-        return r.choice((str(r.randint(100, 999_999)), self.hex(8), f"{self.word()[:4]}-{r.randint(1, 9999)}", self.hex(12).upper()))
-
-    def path(self) -> str:
-        r = self.rng
-        root = r.choice(("/var/log/", "/etc/", "/home/", "/mnt/", "/srv/data/", "/usr/share/", "/opt/", "C:\\Data\\", "/tmp/"))
-        return root + self.word() + r.choice(("", ".conf", ".db", f"/{self.word()}", f"/{self.word()}.yaml", f"{r.randint(1, 99)}.log"))
-
-    def draw(self) -> dict[str, str]:
-        r, w = self.rng, self.word
-        version = lambda: f"{r.randint(0, 12)}.{r.randint(0, 30)}.{r.randint(0, 40)}"  # noqa: E731
-        return {
-            "ip": self.ip(), "ip2": self.ip(), "port": str(r.randint(20, 65000)), "port2": str(r.choice((22, 80, 443, 3306, 8080, r.randint(20, 65000)))),
-            "user": r.choice(PEOPLE) + r.choice(("", "", str(r.randint(1, 99)), f".{w()}")), "n": str(r.randint(1, 99)), "n2": str(r.randint(1, 200)),
-            "n3": str(r.randint(2, 120)), "num": str(r.randint(1000, 9_999_999)), "num2": str(r.randint(1000, 9_999_999)), "ms": str(r.randint(1, 30000)),
-            "pct": str(r.randint(1, 100)), "mb": str(r.randint(1, 9000)), "gb": str(r.randint(1, 900)), "kb": str(r.randint(10_000, 9_000_000)),
-            "kb2": str(r.randint(10_000, 9_000_000)), "pid": str(r.randint(100, 65_000)), "amt": f"{r.randint(1, 999)}.{r.randint(0, 99):02d}",
-            "id": self.identifier(), "hex": self.hex(r.choice((8, 10, 12))), "hex2": self.hex(12), "hex3": self.hex(12), "mac": ":".join(self.hex(2) for _ in range(6)),
-            "word": w(), "word2": w(), "ns": r.choice(("default", "kube-system", "prod", "staging", w())), "proc": r.choice((w(), r.choice(SERVICES))),
-            "svc": r.choice(SERVICES), "host": f"{w()}{r.choice(('', str(r.randint(1, 40))))}.{r.choice(('example.com', 'local', 'internal', 'net', 'lan'))}",
-            "mail": f"{r.choice(PEOPLE)}@{w()}.{r.choice(('com', 'org', 'net', 'io'))}", "pkg": r.choice(("lib", "python3-", "", "")) + w(),
-            "ver": version(), "ver2": version(), "ext": r.choice(EXTENSIONS), "disk": r.choice(("sda", "sdb", "sdc1", "nvme0n1", "nvme1n1p2", "vda", "dm-3")),
-            "nic": r.choice(("eth0", "eth1", "enp3s0", "ens18", "wlan0", "br-lan")), "cls": w().capitalize(), "cls2": w().capitalize(), "path": self.path(),
-            "date": f"20{r.randint(24, 29)}-{r.randint(1, 12):02d}-{r.randint(1, 28):02d}",
-        }  # fmt: skip
-
-    def nudge(self, value: str) -> str:
-        """The same value with one digit changed, or another word when it has none."""
-        digits = [i for i, c in enumerate(value) if c.isdigit()]
-        if not digits:
-            return self.word()
-        at = self.rng.choice(digits)
-        return value[:at] + self.rng.choice([d for d in "123456789" if d != value[at]]) + value[at + 1 :]
-
-
 @dataclass
 class Line:
     """What a format prints: ``when`` in epoch seconds with milliseconds in ``ms``."""
@@ -138,7 +69,9 @@ class Line:
 
 
 def _json(line: Line) -> str:
-    return json.dumps({"ts": line.clock("%Y-%m-%dT%H:%M:%SZ"), "level": line.level, "service": line.service, "msg": line.message})
+    return json.dumps(
+        {"ts": line.clock("%Y-%m-%dT%H:%M:%SZ"), "level": line.level, "service": line.service, "msg": line.message}
+    )
 
 
 FORMATS: dict[str, Callable[[Line], str]] = {
@@ -148,8 +81,14 @@ FORMATS: dict[str, Callable[[Line], str]] = {
     "bracket": lambda s: f"[{s.clock('%Y-%m-%d %H:%M:%S')}] [{s.level}] {s.message}",
     "json": _json,
     "logfmt": lambda s: f'time={s.clock("%Y-%m-%dT%H:%M:%SZ")} level={s.level} svc={s.service} msg="{s.message}"',
-    "klog": lambda s: f"{s.level[0].upper()}{s.clock('%m%d %H:%M:%S')}.{s.ms:03d}{s.pid % 1000:03d} {s.pid:7d} {s.service}.go:{s.pid % 900}] {s.message}",
-    "log4j": lambda s: f"{s.clock('%H:%M:%S')},{s.ms:03d} {s.level.upper():5s} [{s.service}-{s.pid % 16}] com.acme.{s.service.title().replace('-', '')}: {s.message}",
+    "klog": lambda s: (
+        f"{s.level[0].upper()}{s.clock('%m%d %H:%M:%S')}.{s.ms:03d}{s.pid % 1000:03d} {s.pid:7d} "
+        f"{s.service}.go:{s.pid % 900}] {s.message}"
+    ),
+    "log4j": lambda s: (
+        f"{s.clock('%H:%M:%S')},{s.ms:03d} {s.level.upper():5s} [{s.service}-{s.pid % 16}] "
+        f"com.acme.{s.service.title().replace('-', '')}: {s.message}"
+    ),
     "python": lambda s: f"{s.level.upper()}:{s.service}:{s.message}",
     "dmesg": lambda s: f"[{s.when % 900000:6d}.{s.ms:03d}{s.pid % 1000:03d}] {s.service}: {s.message}",
     "nginx": lambda s: f"{s.clock('%Y/%m/%d %H:%M:%S')} [{s.level}] {s.pid}#{s.pid % 30}: *{s.ms} {s.message}",
@@ -161,7 +100,10 @@ FORMATS: dict[str, Callable[[Line], str]] = {
 }
 HELD_OUT_FORMATS: dict[str, Callable[[Line], str]] = {
     "pipe": lambda s: f"{s.when} | {s.level[0].upper()} | {s.message} | {s.service}",
-    "android": lambda s: f"{s.clock('%m-%d %H:%M:%S')}.{s.ms:03d} {s.pid:5d} {s.pid + 7:5d} {s.level[0].upper()} {s.service}: {s.message}",
+    "android": lambda s: (
+        f"{s.clock('%m-%d %H:%M:%S')}.{s.ms:03d} {s.pid:5d} {s.pid + 7:5d} {s.level[0].upper()} "
+        f"{s.service}: {s.message}"
+    ),
 }
 WITHOUT_CLOCK = {"python", "dmesg", "none", "windows", "pipe"}
 LEVEL_NAMES = {"error": ("error", "failure"), "warn": ("warning",), "info": ("info message", "notice")}
@@ -185,19 +127,32 @@ def lexical(rng: random.Random, lines: list[str], index: int) -> str | None:
         start = rng.randrange(len(tokens) - count + 1)
         picked = tokens[start : start + count] if rng.random() < 0.5 else rng.sample(tokens, count)
         if unique(lines, index, picked):
-            return rng.choice(("{}", "{}", "line with {}", "which line mentions {}", "find {}", "the entry containing {}", "where is {}")).format(" ".join(picked))
+            return rng.choice(
+                (
+                    "{}",
+                    "{}",
+                    "line with {}",
+                    "which line mentions {}",
+                    "find {}",
+                    "the entry containing {}",
+                    "where is {}",
+                )
+            ).format(" ".join(picked))
     return None
 
 
 def _trace(rng: random.Random, values: Values, format_name: str) -> list[str]:
     names = [values.word() for _ in range(4)]
     if format_name == "log4j":
-        return [f"\tat com.acme.{n}.{n.title()}.{values.word()}({n.title()}.java:{rng.randint(5, 900)})" for n in names[: rng.randint(2, 4)]]
+        return [
+            f"\tat com.acme.{n}.{n.title()}.{values.word()}({n.title()}.java:{rng.randint(5, 900)})"
+            for n in names[: rng.randint(2, 4)]
+        ]
     return [f'  File "/app/{n}.py", line {rng.randint(3, 900)}, in {values.word()}' for n in names[: rng.randint(1, 3)]]
 
 
 def log_document(rng: random.Random, count: int, words: list[str], *, wanted: int, held_out: bool = False) -> Document:
-    """A log of about ``count`` lines with up to ``wanted`` questions; ``held_out`` uses the events' last question, formats
+    """A log of about ``count`` lines with up to ``wanted`` questions; ``held_out`` uses each event's last question, formats
     that training never sees and no question of training's own wording."""
     values = Values(rng, words)
     formats = HELD_OUT_FORMATS if held_out and rng.random() < 0.3 else FORMATS
@@ -232,7 +187,18 @@ def log_document(rng: random.Random, count: int, words: list[str], *, wanted: in
     levels = Counter((line.level, line.service) for *_, line in rows)
     text = "\n".join(lines)
     for index, event, slots, line in rng.sample(rows, min(len(rows), 3 * wanted)):
-        question, answer = _question(rng, values, document, index, event, slots, line, format_name, held_out, (counts, kinds, clocks, levels, seen, text))
+        question, answer = _question(
+            rng,
+            values,
+            document,
+            index,
+            event,
+            slots,
+            line,
+            format_name,
+            held_out,
+            (counts, kinds, clocks, levels, seen, text),
+        )
         if question:
             document.questions.append((question, answer))
         if len(document.questions) >= wanted:
@@ -240,7 +206,9 @@ def log_document(rng: random.Random, count: int, words: list[str], *, wanted: in
     return document
 
 
-def _question(rng, values, document, index, event, slots, line, format_name, held_out, tables) -> tuple[str | None, int | None]:
+def _question(
+    rng, values, document, index, event, slots, line, format_name, held_out, tables
+) -> tuple[str | None, int | None]:
     counts, kinds, clocks, levels, seen, text = tables
     choice = rng.random()
     template = event.questions[-1] if held_out and rng.random() < 0.5 else rng.choice(event.questions[:-1])
@@ -264,7 +232,16 @@ def _question(rng, values, document, index, event, slots, line, format_name, hel
         if not names:
             return None, None
         value = slots[rng.choice(names)]
-        wording = rng.choice(("{}", "the line with {}", "which line mentions {}", "find {}", "what happened with {}", "where does {} appear"))
+        wording = rng.choice(
+            (
+                "{}",
+                "the line with {}",
+                "which line mentions {}",
+                "find {}",
+                "what happened with {}",
+                "where does {} appear",
+            )
+        )
         if rng.random() < 0.25:
             other = values.nudge(value)
             return (wording.format(other), None) if other not in text else (None, None)
@@ -275,14 +252,26 @@ def _question(rng, values, document, index, event, slots, line, format_name, hel
         if format_name in WITHOUT_CLOCK:
             return None, None
         clock = line.clock("%H:%M:%S") if rng.random() < 0.6 else line.clock("%H:%M")
-        if len(clock) == 5 and clocks[clock] > 1 or not unique(document.lines, index, [clock]):
+        if (len(clock) == 5 and clocks[clock] > 1) or not unique(document.lines, index, [clock]):
             return None, None
-        return rng.choice(("what happened at {}", "the event at {}", "the line logged at {}", "{}", "which entry is from {}")).format(clock), index
+        return rng.choice(
+            ("what happened at {}", "the event at {}", "the line logged at {}", "{}", "which entry is from {}")
+        ).format(clock), index
     if choice < 0.94:
-        if levels[line.level, line.service] > 1 or format_name in ("bracket", "bare", "none", "syslog", "rfc5424", "journal", "dmesg"):
+        if levels[line.level, line.service] > 1 or format_name in (
+            "bracket",
+            "bare",
+            "none",
+            "syslog",
+            "rfc5424",
+            "journal",
+            "dmesg",
+        ):
             return None, None
         level = rng.choice(LEVEL_NAMES[line.level])
-        return rng.choice(("the {} from {}", "which line is the {} of {}", "the {} logged by {}")).format(level, line.service), index
+        return rng.choice(("the {} from {}", "which line is the {} of {}", "the {} logged by {}")).format(
+            level, line.service
+        ), index
     other = rng.choice(events())
     if kinds[other.message]:
         return None, None

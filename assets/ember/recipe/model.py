@@ -349,9 +349,7 @@ class Ember(nn.Module):
 def image_positions(before: int, rows: int, columns: int, after: int, device: torch.device) -> Tensor:
     """mRoPE positions [3, L] of ``before`` text tokens, an image of rows × columns tokens, ``after`` text tokens."""
     lead = torch.arange(before, device=device).expand(3, -1)
-    y, x = torch.meshgrid(
-        torch.arange(rows, device=device), torch.arange(columns, device=device), indexing="ij"
-    )
+    y, x = torch.meshgrid(torch.arange(rows, device=device), torch.arange(columns, device=device), indexing="ij")
     picture = torch.stack((torch.zeros_like(y), y, x)).flatten(1) + before
     tail = torch.arange(after, device=device).expand(3, -1) + before + max(rows, columns)
     return torch.cat((lead, picture, tail), 1)
@@ -362,7 +360,8 @@ def read_scores(out: TextOutput, queries: Tensor, start: int, end: int) -> Tenso
 
     queries [B, Q] positions -> float32 [B, Q, end - start]. For Ember the divisor is 8 · 3 = 24. Query heads that
     share a key head are added up first: (Σ q)·k is Σ (q·k)."""
-    assert out.q is not None and out.k is not None
+    assert out.q is not None
+    assert out.k is not None
     batch, _, heads, dim = out.q.shape
     groups = out.k.shape[2]
     q = out.q.gather(1, queries[:, :, None, None].expand(-1, -1, heads, dim)).float()

@@ -30,22 +30,28 @@ def round_e2m1(x: Tensor) -> Tensor:
 
 
 def round_nvfp4(x: Tensor) -> Tensor:
-    """x [rows, columns] as NVFP4 would read back: blocks of 16 share an E4M3 scale, the tensor a float32 one."""
+    """x [..., rows, columns] as NVFP4 would read back: blocks of 16 share an E4M3 scale, each matrix a float32 one."""
     blocks = x.float().unflatten(-1, (-1, BLOCK))
     top = blocks.abs().amax(-1, keepdim=True)
-    whole = (x.abs().max().float() / (E2M1_MAX * E4M3_MAX)).clamp(min=1e-12)
+    whole = (top.amax((-3, -2), keepdim=True) / (E2M1_MAX * E4M3_MAX)).clamp(min=1e-12)
     scale = (top / E2M1_MAX / whole).clamp(max=E4M3_MAX).to(torch.float8_e4m3fn).float() * whole
     return torch.where(scale > 0, round_e2m1(blocks / scale.clamp(min=1e-12)) * scale, 0.0).flatten(-2)
 
 
 def round_fp8(x: Tensor) -> Tensor:
-    """x [rows, …] as E4M3 with one float32 scale a row would read back."""
-    rows = x.float().flatten(1)
-    scale = (rows.abs().amax(-1, keepdim=True) / E4M3_MAX).clamp(min=1e-12)
-    return ((rows / scale).to(torch.float8_e4m3fn).float() * scale).view(x.shape)
+    """x [..., rows, columns] as E4M3 with one float32 scale a row would read back."""
+    scale = (x.float().abs().amax(-1, keepdim=True) / E4M3_MAX).clamp(min=1e-12)
+    return (x.float() / scale).to(torch.float8_e4m3fn).float() * scale
 
 
-def shipped(name: str, x: Tensor) -> Tensor:
-    """A weight as the shipped checkpoint would read it back, float32."""
-    how = kind(name, x)
-    return x.float() if how == "bf16" else round_fp8(x) if how == "fp8" else round_nvfp4(x)
+def shipped(how: str, x: Tensor) -> Tensor:
+    """A matrix (or a stack of them) as a checkpoint that stores it as ``how`` would read it back, float32."""
+    return round_nvfp4(x) if how == "nvfp4" else round_fp8(x) if how == "fp8" else x.float()
+
+
+def shipped_state(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A state dict as the shipped checkpoint would read it back."""
+    return {
+        name: shipped(kind(name, x), x.flatten(1)).view(x.shape) if x.dim() > 1 else x.float()
+        for name, x in state.items()
+    }

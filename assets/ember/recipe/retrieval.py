@@ -1,8 +1,9 @@
 """Retrieval batches: evidence lines, questions after them, and which line (or nothing) answers each.
 
-The prompt is the product's: ``<|im_start|>user\\n{line}\\n…{line}\\n`` then per question ``\\n{question}<|line|>``. Each line is
-tokenised with its own newline. The readout compares the query at ``<|line|>`` with the keys of the evidence tokens and with
-one key more, the newline of ``user\\n`` just before the evidence: the *nothing* slot.
+The prompt is the product's: ``<|im_start|>user\\n{line}\\n…{line}\\n`` then per question ``\\n{question}<|line|>``.
+Each line is
+tokenised with its own newline. The readout compares the query at ``<|line|>`` with the keys of the evidence tokens
+and with one key more, the newline of ``user\\n`` just before the evidence: the *nothing* slot.
 """
 
 from __future__ import annotations
@@ -18,12 +19,36 @@ from pathlib import Path
 
 import numpy as np
 
-from .logs import FORMATS, SERVICES, Document, Line, Values, lexical, log_document
+from .logs import FORMATS, Document, Line, lexical, log_document
 from .shape import Words
+from .values import SERVICES, Values
 
 BUCKETS = ((1024, 16), (2048, 8), (4096, 4), (8192, 2))
 """(tokens, rows) of the batches training draws from."""
-STOP = frozenset("with that this from which their have been other used using such into than when also each more only does".split())
+STOP = frozenset(
+    [
+        "with",
+        "that",
+        "this",
+        "from",
+        "which",
+        "their",
+        "have",
+        "been",
+        "other",
+        "used",
+        "using",
+        "such",
+        "into",
+        "than",
+        "when",
+        "also",
+        "each",
+        "more",
+        "only",
+        "does",
+    ]
+)
 
 
 class Pairs:
@@ -62,10 +87,16 @@ class Material:
 def sentences_of(documents: np.ndarray, words: Words, count: int, seed: int) -> list[str]:
     """Up to ``count`` sentences from random places of a packed document array."""
     rng, found = random.Random(seed), []
-    while len(found) < count:
+    for _ in range(10 + count // 4):  # a window gives dozens; text without sentences must not loop for ever
+        if len(found) >= count:
+            break
         start = rng.randrange(max(1, len(documents) - 4000))
         text = words.tokenizer.decode(documents[start : start + 4000].tolist())
-        found += [s.strip() for s in re.split(r"(?<=[.!?])\s+|\n", text)[1:-1] if 30 < len(s.strip()) < 260 and len(s.split()) > 4]
+        found += [
+            s.strip()
+            for s in re.split(r"(?<=[.!?])\s+|\n", text)[1:-1]
+            if 30 < len(s.strip()) < 260 and len(s.split()) > 4
+        ]
     return found[:count]
 
 
@@ -86,7 +117,10 @@ def pair_document(rng: random.Random, count: int, pairs: Pairs, *, wanted: int) 
     if rng.random() < 0.35:
         style, when = rng.choice(list(FORMATS.values())), rng.randint(1_500_000_000, 1_800_000_000)
         service = rng.sample(SERVICES, 4)
-        lines = [style(Line(when + 13 * i, i % 1000, "host", rng.choice(service), 100 + i, rng.choice(("info", "warn")), t)) for i, t in enumerate(lines)]
+        lines = [
+            style(Line(when + 13 * i, i % 1000, "host", rng.choice(service), 100 + i, rng.choice(("info", "warn")), t))
+            for i, t in enumerate(lines)
+        ]
     document = Document(lines)
     wording = rng.choice(("{}", "{}", "which line means: {}", "the one about {}", "{}?", "what is described as {}"))
     once = {text for text in (t for _, t in inside) if sum(t == text for _, t in inside) == 1}
@@ -106,7 +140,11 @@ def prose_document(rng: random.Random, count: int, sentences: list[str], *, want
     document = Document(lines)
     for index in rng.sample(range(len(lines)), min(len(lines), wanted)):
         words = [w for w in re.findall(r"[\w'-]+", lines[index]) if len(w) > 3]
-        question = " ".join(w for w in words if rng.random() < 0.6).lower() if rng.random() < 0.5 else lexical(rng, lines, index)
+        question = (
+            " ".join(w for w in words if rng.random() < 0.6).lower()
+            if rng.random() < 0.5
+            else lexical(rng, lines, index)
+        )
         if question and len(question.split()) > 1:
             document.questions.append((question, index))
     if len(sentences) > count and rng.random() < 0.5:
@@ -122,11 +160,34 @@ def record_document(rng: random.Random, count: int, words: list[str], *, wanted:
     person = lambda v: f"{v['user'].split('.')[0].rstrip('0123456789').title()} {v['word'].title()}"  # noqa: E731
     makers = {
         "user": lambda v: {"name": person(v), "email": v["mail"], "city": v["word2"].title(), "age": int(v["n"])},
-        "order": lambda v: {"order": v["id"], "customer": person(v), "item": v["word2"], "total": float(v["amt"]), "state": rng.choice(("paid", "open", "shipped"))},
-        "device": lambda v: {"host": v["host"], "ip": v["ip"], "mac": v["mac"], "owner": v["user"], "os": rng.choice(("debian", "windows", "macos"))},
-        "file": lambda v: {"path": v["path"], "size": int(v["num"]), "sha": v["hex"], "owner": v["user"], "date": v["date"]},
-        "product": lambda v: {"sku": v["id"], "title": f"{v['word']} {v['word2']}", "price": float(v["amt"]), "stock": int(v["n2"])},
-    }  # fmt: skip
+        "order": lambda v: {
+            "order": v["id"],
+            "customer": person(v),
+            "item": v["word2"],
+            "total": float(v["amt"]),
+            "state": rng.choice(("paid", "open", "shipped")),
+        },
+        "device": lambda v: {
+            "host": v["host"],
+            "ip": v["ip"],
+            "mac": v["mac"],
+            "owner": v["user"],
+            "os": rng.choice(("debian", "windows", "macos")),
+        },
+        "file": lambda v: {
+            "path": v["path"],
+            "size": int(v["num"]),
+            "sha": v["hex"],
+            "owner": v["user"],
+            "date": v["date"],
+        },
+        "product": lambda v: {
+            "sku": v["id"],
+            "title": f"{v['word']} {v['word2']}",
+            "price": float(v["amt"]),
+            "stock": int(v["n2"]),
+        },
+    }
     make = makers[rng.choice(list(makers))]
     rows = []
     for _ in range(count):
@@ -153,7 +214,16 @@ def record_document(rng: random.Random, count: int, words: list[str], *, wanted:
         if any(r[key] == row[key] for r in others):
             continue
         other = rng.choice([k for k in row if k != key])
-        wording = rng.choice(("the record whose {k} is {v}", "{v}", "{o} of {v}", "the {o} of the {k} {v}", "which entry has {k} {v}", "find {v}"))
+        wording = rng.choice(
+            (
+                "the record whose {k} is {v}",
+                "{v}",
+                "{o} of {v}",
+                "the {o} of the {k} {v}",
+                "which entry has {k} {v}",
+                "find {v}",
+            )
+        )
         value, answer = str(row[key]), index
         if rng.random() < 0.15:
             value, answer = values.nudge(value), None
@@ -194,7 +264,9 @@ class Encoded:
 def encode(doc: Document, words: Words, limit: int, questions: int = 48) -> Encoded:
     """Tokenise up to ``limit`` tokens; lines that do not fit are dropped and questions about them with them."""
     ids, line_of = list(words.user), [-1] * len(words.user)
-    asked = [[words.newline, *tokens[:questions], words.line] for tokens in words.encode_many([q for q, _ in doc.questions])]
+    asked = [
+        [words.newline, *tokens[:questions], words.line] for tokens in words.encode_many([q for q, _ in doc.questions])
+    ]
     room = limit - min(limit // 3, sum(map(len, asked)))
     kept = 0
     for index, tokens in enumerate(words.encode_many([line + "\n" for line in doc.lines])):
@@ -205,7 +277,7 @@ def encode(doc: Document, words: Words, limit: int, questions: int = 48) -> Enco
         kept += 1
     at, answers = [], []
     for tokens, (_, answer) in zip(asked, doc.questions, strict=True):
-        if answer is not None and answer >= kept or len(ids) + len(tokens) > limit:
+        if (answer is not None and answer >= kept) or len(ids) + len(tokens) > limit:
             continue
         ids += tokens
         at.append(len(ids) - 1)
@@ -232,7 +304,9 @@ def collate(rows: list[Encoded], length: int) -> dict[str, np.ndarray]:
     return out
 
 
-def batch(rng: random.Random, material: Material, words: Words, bucket: tuple[int, int], *, held_out: bool = False) -> dict[str, np.ndarray]:
+def batch(
+    rng: random.Random, material: Material, words: Words, bucket: tuple[int, int], *, held_out: bool = False
+) -> dict[str, np.ndarray]:
     """A batch of ``rows`` documents of at most ``tokens`` tokens each."""
     tokens, rows = bucket
     encoded = []

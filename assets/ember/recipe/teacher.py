@@ -57,7 +57,7 @@ class Teacher:
         eps, theta = field("attention.layer_norm_rms_epsilon"), field("rope.freq_base")
         return cls(weights, heads, kv_heads, eps, theta)
 
-    def _angles(self, length: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    def angles(self, length: int, device: torch.device) -> tuple[Tensor, Tensor]:
         half = self.dim // 2
         rate = self.theta ** -(torch.arange(half, device=device).float() / half)
         angle = torch.arange(length, device=device)[:, None] * rate
@@ -73,14 +73,16 @@ class Teacher:
 
     def _mlp(self, h: Tensor, i: int) -> Tensor:
         x = self._norm(h, f"{i}.norm2")
-        return h + F.linear(F.silu(F.linear(x, self.w[f"{i}.gate"])) * F.linear(x, self.w[f"{i}.up"]), self.w[f"{i}.down"])
+        return h + F.linear(
+            F.silu(F.linear(x, self.w[f"{i}.gate"])) * F.linear(x, self.w[f"{i}.up"]), self.w[f"{i}.down"]
+        )
 
     @torch.no_grad()
     def hidden(self, ids: Tensor, keep: frozenset[int] = frozenset()) -> tuple[Tensor, dict[int, Tensor]]:
         """ids [B, L] -> (normed last hidden state [B, L, hidden], outputs of the layers named in ``keep``)."""
         batch, length = ids.shape
         h = F.embedding(ids, self.embedding)
-        cos, sin = (t.to(h.dtype)[:, None] for t in self._angles(length, ids.device))
+        cos, sin = (t.to(h.dtype)[:, None] for t in self.angles(length, ids.device))
         kept: dict[int, Tensor] = {}
         group = self.heads // self.kv_heads
         for i in range(self.depth):

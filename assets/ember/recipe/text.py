@@ -1,7 +1,8 @@
 """Documents for distillation: free documentation from Debian packages, tokenised into one array.
 
 Only the teacher's distribution over these texts is learned; none of the text ships. Each source is listed with its
-licence in the ``sources.json`` written beside the array. Run: ``python -m assets.ember.recipe.text --root EXTRACTED_DEBS``.
+licence in the ``sources.json`` written beside the array. Run: ``python -m assets.ember.recipe.text --root
+EXTRACTED_DEBS``.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def collect(root: Path, words: Words, seed: int = 0) -> tuple[list[list[int]], l
 
     def take(texts: Iterator[str], cap: int) -> int:
         total, batch = 0, []
-        for text in (text[i : i + PIECE] for text in texts for i in range(0, len(text), PIECE)):
+        for text in (whole[i : i + PIECE] for whole in texts for i in range(0, len(whole), PIECE)):
             if _readable(text):
                 batch.append(text)
             if len(batch) >= 50:
@@ -151,7 +152,9 @@ class TextStream:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--root", type=Path, required=True, help="folder into which documentation packages were extracted")
+    parser.add_argument(
+        "--root", type=Path, required=True, help="folder into which documentation packages were extracted"
+    )
     parser.add_argument("--tokenizer", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()

@@ -1,0 +1,143 @@
+"""Material on disk and the loaders that turn it into endless batches.
+
+A data folder holds ``tokenizer.json``, ``config.json`` and, as far as they were made, ``documents.npz``,
+``chats*.npy``,
+``paraphrase_pairs.jsonl.gz``, ``screens.pack`` and ``shards/*.tar``. What is missing is left out of the mix.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+from . import decide, pointing, retrieval
+from .chats import SYSTEM
+from .retrieval import Material, Pairs, sentences_of
+from .screens import drawer
+from .shape import Shape, Words
+from .text import TextStream
+
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass
+class Data:
+    """A data folder, read."""
+
+    folder: Path
+    words: Words
+    shape: Shape
+    documents: np.ndarray | None
+    material: Material
+
+    @classmethod
+    def load(cls, folder: Path, *, held_out: bool = False) -> Data:
+        words = Words(folder / "tokenizer.json")
+        documents, sentences, pairs, vocabulary = None, None, None, []
+        if (folder / "documents.npz").exists():
+            documents = np.load(folder / "documents.npz")["heldout" if held_out else "train"]
+            sentences = sentences_of(documents, words, 20_000 if len(documents) > 1_000_000 else 300, seed=1)
+        if (folder / "paraphrase_pairs.jsonl.gz").exists():
+            pairs = Pairs.load(folder / "paraphrase_pairs.jsonl.gz", held_out=held_out)
+            found = sorted({w for _, text in pairs.rows for w in re.findall(r"\b[a-z]{4,10}\b", text)})
+            random.Random(2).shuffle(found)
+            vocabulary = found[:20_000]
+        return cls(
+            folder, words, Shape.from_config(folder / "config.json"), documents, Material(vocabulary, pairs, sentences)
+        )
+
+    def text(self, seed: int) -> TextStream:
+        """The stream for distillation. Chats that appear in the folder later are not picked up."""
+        if self.documents is None:
+            raise ValueError(f"{self.folder} has no documents.npz; make it with `python -m assets.ember.recipe.text`")
+        chats = [np.load(path) for path in sorted(self.folder.glob("chats*.npy"))]
+        return TextStream(
+            self.documents, np.concatenate(chats) if chats else None, len(self.words.encode(SYSTEM)), seed
+        )
+
+    def screens(self, share: float, split: str = "train") -> pointing.Screens:
+        """Drawn screens when ``screens.pack`` is there, packed ones (``share`` of the views) when shards are."""
+        draw = None
+        if (self.folder / "screens.pack").exists():
+            draw = drawer(self.folder / "screens.pack", held_out=split != "train")
+        return pointing.Screens(draw, self.folder / "shards", share, split)
+
+
+class Endless(IterableDataset):
+    """Batches of ``make(rng)`` for ever; every worker of every rank has its own random stream. A batch that cannot be
+    made is reported and passed over, so that one bad picture does not end a run."""
+
+    def __init__(self, make: Callable[[random.Random], Arrays], seed: int) -> None:
+        self.make, self.seed = make, seed
+
+    def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
+        worker = get_worker_info()
+        torch.set_num_threads(1)
+        rng = random.Random(self.seed * 1009 + (worker.id if worker else 0))
+        failures = 0
+        while True:
+            try:
+                arrays = self.make(rng)
+            except (ValueError, OSError, IndexError, KeyError) as error:
+                failures += 1
+                print(f"passed over a batch: {error!r}", flush=True)
+                if failures > 200:
+                    raise
+                continue
+            yield {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Batch sizes of each kind; ``tiny`` is for dry runs on a CPU."""
+
+    points: tuple[pointing.Bucket, ...]
+    lines: tuple[tuple[int, int], ...]
+    choices: tuple[int, int]
+    text: tuple[int, int]
+
+    @classmethod
+    def full(cls) -> Sizes:
+        return cls(pointing.BUCKETS, retrieval.BUCKETS, (48, 384), (16, 1024))
+
+    @classmethod
+    def tiny(cls) -> Sizes:
+        buckets = (pointing.Bucket(192, 128, 2, 1.0, "native"), pointing.Bucket(192, 128, 2, 1.0, "zoom"))
+        return cls(buckets, ((160, 2),), (2, 160), (2, 96))
+
+
+def loaders(data: Data, sizes: Sizes, share: float, seed: int, workers: tuple[int, int, int]) -> dict[str, Iterator]:
+    """Iterators "point", "line" and "choice"; ``workers`` processes for each (0 makes batches in this process)."""
+    screens = data.screens(share)
+
+    def point(rng: random.Random) -> Arrays:
+        bucket = rng.choices(sizes.points, [b.weight for b in sizes.points])[0]
+        return pointing.batch(rng, screens, data.words, bucket)
+
+    def line(rng: random.Random) -> Arrays:
+        return retrieval.batch(rng, data.material, data.words, rng.choice(sizes.lines))
+
+    def choice(rng: random.Random) -> Arrays:
+        return decide.batch(rng, data.material, data.words, *sizes.choices)
+
+    found = {}
+    for offset, (name, make, count) in enumerate(
+        zip(("point", "line", "choice"), (point, line, choice), workers, strict=True)
+    ):
+        loader = DataLoader(
+            Endless(make, seed * 10 + offset),
+            batch_size=None,
+            num_workers=count,
+            prefetch_factor=3 if count else None,
+            pin_memory=torch.cuda.is_available(),
+            persistent_workers=count > 0,
+        )
+        found[name] = iter(loader)
+    return found

@@ -1,0 +1,360 @@
+"""Fixed held-out sets, every question asked alone as the product asks it; prints one table and writes JSON.
+
+    python -m assets.ember.recipe.evaluate --data DATA --checkpoint ember.int8.safetensors --out result.json [--shipped]
+
+Sets: real screenshots (``--real``), packed held-out screens (``shards/*.tar`` with split "heldout"), drawn held-out
+ones
+(unseen words and icons), logs and prose (``heldout_lines.json.gz``: ``{"name", "lines", "questions": [[question, line
+or null], …]}`` a line), labelled
+choices of unseen texts, and the teacher's text. ``--shipped`` rounds the weights to the shipped precision first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import math
+import random
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from PIL import Image
+from torch import Tensor
+
+from . import decide, pointing, retrieval
+from .checkpoint import load_int8
+from .data import Data
+from .model import Ember, image_positions, read_scores
+from .objectives import click, inside, line_mass, line_scores
+from .pointing import Screen, fit, view
+from .quantise import shipped_state
+from .shape import Words
+from .teacher import Teacher
+
+ROWS = 8
+"""Questions that share one forward."""
+
+
+class Tally:
+    """Shares of right answers by name."""
+
+    def __init__(self) -> None:
+        self.right: dict[str, int] = defaultdict(int)
+        self.all: dict[str, int] = defaultdict(int)
+
+    def add(self, name: str, right: bool) -> None:
+        self.right[name] += bool(right)
+        self.all[name] += 1
+
+    def shares(self) -> dict[str, dict[str, float]]:
+        return {name: {"share": round(self.right[name] / n, 4), "n": n} for name, n in sorted(self.all.items())}
+
+
+def ask_points(model: Ember, words: Words, pixels: np.ndarray, questions: list[str]) -> tuple[Tensor, Tensor, Tensor]:
+    """x, y in the picture's pixels and the probability of nothing, each [questions]; every question stands alone after
+    the picture. ``pixels`` has sides of whole cells."""
+    device, cell = model.text.embed_tokens.weight.device, model.shape.cell
+    height, width = pixels.shape[:2]
+    tokens = model.vision(torch.from_numpy(pixels.copy())[None].to(device))
+    lead = [*words.user, words.vision_start]
+    found = []
+    for start in range(0, len(questions), ROWS):
+        tails = [
+            [words.vision_end, words.newline, *words.encode(q)[:60], words.point]
+            for q in questions[start : start + ROWS]
+        ]
+        longest = max(map(len, tails))
+        ids = torch.tensor([t + [0] * (longest - len(t)) for t in tails], device=device)
+        rows = len(tails)
+        before = model.embed(torch.tensor([lead], device=device)).expand(rows, -1, -1)
+        embedded = torch.cat((before, tokens.expand(rows, -1, -1), model.embed(ids)), 1)
+        positions = image_positions(len(lead), height // cell, width // cell, longest, device)
+        out = model.text(embedded, positions[:, None].expand(-1, rows, -1), to_read=True)
+        end = len(lead) + tokens.shape[1]
+        at = torch.tensor([[end + len(t) - 1] for t in tails], device=device)
+        found.append(click(read_scores(out, at, len(lead) - 1, end), width, height, cell))
+    x, y, nothing = (torch.cat(parts)[:, 0].float().cpu() for parts in zip(*found, strict=True))
+    return x, y, nothing
+
+
+def second_look(
+    model: Ember, words: Words, screen: Screen, question: str, x: float, y: float
+) -> tuple[float, float, float]:
+    """The click refined on an enlarged crop around (x, y), in the screen's own pixels, with the crop's probability of
+    nothing. The crop spans 40 % of each side, or 320 pixels if that is more, and is enlarged at most three times."""
+    width, height = screen.size
+    w, h = min(width, max(320, round(0.4 * width))), min(height, max(320, round(0.4 * height)))
+    x0, y0 = round(min(max(0, x - w / 2), width - w)), round(min(max(0, y - h / 2), height - h))
+    zoom = min(3.0, (1000 * 32 * 32 / (w * h)) ** 0.5)
+    size = fit(round(w * zoom), round(h * zoom))
+    crop = view(screen, (x0, y0, x0 + w, y0 + h), *size)
+    cx, cy, nothing = ask_points(model, words, crop.pixels, [question])
+    return x0 + cx.item() * w / size[0], y0 + cy.item() * h / size[1], nothing.item()
+
+
+def _screen_size(width: int, height: int) -> str:
+    return "above 1080p" if width * height > 1920 * 1088 else "up to 1080p"
+
+
+Asked = list[tuple[str, tuple | None, str, str]]
+"""(question, box or None when absent, kind, by)."""
+
+
+def as_written(screen: Screen) -> Asked:
+    """Every element once by each way of asking, with the questions as they were written."""
+    asked: Asked = []
+    for item in screen.items:
+        kind = "bare icon" if item.get("bare") else item["kind"]
+        box = None if item["box"] is None else tuple(item["box"])
+        asked += [(query["q"], box, kind, by) for by, query in {q["by"]: q for q in reversed(item["queries"])}.items()]
+    return asked
+
+
+def sampled(screens: list[Screen], seed: int, each: int) -> list[Asked]:
+    """Up to ``each`` questions a screen, worded as in training, some of them about other screens' elements."""
+    rng = random.Random(seed)
+    found = []
+    for index, screen in enumerate(screens):
+        others = [item for other in screens[index - 3 : index] or screens[-3:] for item in other.items]
+        found.append(pointing.questions(rng, screen, others, each))
+    return found
+
+
+@torch.no_grad()
+def evaluate_points(model: Ember, words: Words, screens: list[Screen], questions: list[Asked], zoomed: int) -> dict:
+    """Hits by way of asking, kind and screen size; refusals of absent elements; a second look for ``zoomed`` questions
+    of each screen, beside the first look's answer on the same ones."""
+    tally, refused = Tally(), Tally()
+    for screen, asked in zip(screens, questions, strict=True):
+        if not asked:
+            continue
+        width, height = screen.size
+        size = fit(width, height)
+        shown = view(screen, (0, 0, width, height), *size, least=0)
+        x, y, nothing = ask_points(model, words, shown.pixels, [q for q, *_ in asked])
+        looks = 0
+        for i, (question, box, kind, by) in enumerate(asked):
+            px, py = x[i].item() * width / size[0], y[i].item() * height / size[1]
+            if box is None:
+                refused.add("absent refused", nothing[i].item() > 0.5)
+                continue
+            refused.add("present refused", nothing[i].item() > 0.5)
+            target = torch.tensor(box)
+            hit = bool(inside(torch.tensor(px), torch.tensor(py), target))
+            tally.add("inside and not refused", hit and nothing[i].item() <= 0.5)
+            for name in ("all", f"by {by}", f"kind {kind}", _screen_size(width, height)):
+                tally.add(name, hit)
+            if looks < zoomed:
+                looks += 1
+                zx, zy, none = second_look(model, words, screen, question, px, py)
+                again = bool(inside(torch.tensor(zx), torch.tensor(zy), target)) if none < 0.5 else hit
+                tally.add("first look, same questions", hit)
+                tally.add("with a second look", again)
+    return {**tally.shares(), **refused.shares()}
+
+
+@torch.no_grad()
+def evaluate_lines(model: Ember, words: Words, documents: list[dict], limit: int = 8192) -> dict:
+    """First and in-five shares by document name, and refusals when no line answers."""
+    device, tally = model.text.embed_tokens.weight.device, Tally()
+    for doc in documents:
+        name = doc["name"]
+        for start in range(0, len(doc["questions"]), ROWS):
+            asked = [(q, a) for q, a in doc["questions"][start : start + ROWS]]
+            rows = [retrieval.encode(retrieval.Document(doc["lines"], [pair]), words, limit) for pair in asked]
+            kept = [(row, pair) for row, pair in zip(rows, asked, strict=True) if row.at]
+            if not kept:
+                continue
+            length = max(len(row.ids) for row, _ in kept)
+            arrays = retrieval.collate([row for row, _ in kept], length)
+            batch = {key: torch.from_numpy(value).to(device) for key, value in arrays.items()}
+            scores, line_of = line_scores(model, words, batch)
+            mass = line_mass(scores, line_of, int(line_of.max()) + 1)[:, 0].cpu()
+            for m, (_, (_, answer)) in zip(mass, kept, strict=True):
+                if answer is None:
+                    tally.add(f"{name}: absent refused", m.argmax().item() == 0)
+                else:
+                    best = (m[1:].topk(min(5, len(m) - 1)).indices).tolist()
+                    tally.add(f"{name}: first", best[0] == answer)
+                    tally.add(f"{name}: in five", answer in best)
+                    tally.add(f"{name}: present refused", m.argmax().item() == 0)
+    return tally.shares()
+
+
+@torch.no_grad()
+def evaluate_choices(model: Ember, data: Data, count: int, seed: int = 5) -> dict:
+    """Share right among the offered labels, by maker; and how often two option orders agree."""
+    device, words, rng, tally = model.text.embed_tokens.weight.device, data.words, random.Random(seed), Tally()
+    letters = torch.tensor([words.encode(c)[0] for c in decide.LETTERS], device=device)
+    for maker, _ in decide.MAKERS:
+        done = 0
+        while done < count:
+            choice = maker(rng, data.material, True)
+            if choice is None or choice.answer < 0 or len(choice.options) > len(decide.LETTERS):
+                continue
+            done += 1
+            picks = []
+            for order in (list(range(len(choice.options))), list(range(len(choice.options)))[::-1]):
+                listed = "\n".join(f"{decide.LETTERS[i]}. {choice.options[j]}" for i, j in enumerate(order))
+                system = f"<|im_start|>system\n{choice.evidence}<|im_end|>\n" if choice.evidence else ""
+                body = f"{choice.question}\n{listed}\nAnswer with the letter only."
+                text = f"{system}<|im_start|>user\n{body}<|im_end|>\n<|im_start|>assistant\n"
+                ids = torch.tensor([words.encode(text)[:4096]], device=device)
+                final = model.text(model.embed(ids)).final
+                logits = (final[0, -1] @ model.text.embed_tokens.weight.T).float()[letters[: len(order)]]
+                picks.append(order[logits.argmax().item()])
+                tally.add("all", picks[-1] == choice.answer)
+                tally.add(maker.__name__, picks[-1] == choice.answer)
+            tally.add("both orders agree", picks[0] == picks[1])
+    return tally.shares()
+
+
+@torch.no_grad()
+def evaluate_text(model: Ember, teacher: Teacher, documents: np.ndarray, windows: int, length: int = 1024) -> dict:
+    """KL to the teacher and both perplexities on held-out documents."""
+    device, kl, ours, theirs, count = model.text.embed_tokens.weight.device, 0.0, 0.0, 0.0, 0
+    for start in range(0, min(len(documents) - length, windows * length), length):
+        ids = torch.from_numpy(documents[start : start + length].astype(np.int64))[None].to(device)
+        goal, _ = teacher.hidden(ids)
+        t = (goal[0] @ teacher.embedding.T).float().log_softmax(-1)
+        final = model.text(model.embed(ids)).final[0]
+        s = (final @ model.text.embed_tokens.weight[: t.shape[-1]].T).float().log_softmax(-1)
+        kl += (t.exp() * (t - s)).sum().item()
+        ours += F.nll_loss(s[:-1], ids[0, 1:], reduction="sum").item()
+        theirs += F.nll_loss(t[:-1], ids[0, 1:], reduction="sum").item()
+        count += length
+    return {
+        "kl": round(kl / count, 4),
+        "perplexity": round(math.exp(ours / count), 2),
+        "teacher": round(math.exp(theirs / count), 2),
+    }
+
+
+@torch.no_grad()
+def reply(model: Ember, words: Words, prompt: str, most: int = 80) -> str:
+    """A greedy answer, recomputing the whole sequence each token; slow and simple, for reading samples."""
+    device = model.text.embed_tokens.weight.device
+    ids = words.encode(f"<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n")
+    begin = len(ids)
+    for _ in range(most):
+        final = model.text(model.embed(torch.tensor([ids], device=device))).final
+        token = (final[0, -1] @ model.text.embed_tokens.weight.T).argmax().item()
+        if token == words.end:
+            break
+        ids.append(token)
+    return words.tokenizer.decode(ids[begin:])
+
+
+PROMPTS = (
+    "What is the capital of France?",
+    "Hi! Who are you?",
+    "How do I copy a file in Linux?",
+    "Give me three tips for sleeping better.",
+    "What is a database?",
+    "Write a short poem about the sea.",
+    "How much is 7 plus 5?",
+    "Name three colours.",
+    "Thank you!",
+    "What is a firewall?",
+)
+
+
+def drawn_screens(data: Data, each: int, seed: int = 99) -> list[Screen]:
+    """Held-out drawn screens of several sizes, always the same for a seed."""
+    source = data.screens(0.0, "heldout")
+    if source.draw is None:
+        return []
+    sizes = ((1024, 768), (1280, 800), (1366, 768), (1920, 1080), (2560, 1440), (3840, 2160))
+    return [Screen(*source.draw(random.Random(f"{seed} {w} {i}"), w, h)) for w, h in sizes for i in range(each)]
+
+
+def packed_screens(data: Data, most: int) -> list[Screen]:
+    """The packed held-out screens, at most ``most``, spread evenly."""
+    found: list[Screen] = []
+    for path in sorted((data.folder / "shards").glob("*.tar")):
+        shard = pointing.Shard(path)
+        found += [
+            Screen(shard.picture(i), pointing.items_of(r))
+            for i, r in enumerate(shard.records)
+            if r["split"] == "heldout"
+        ]
+    step = max(1, -(-len(found) // most))
+    return found[::step]
+
+
+def real_screens(folder: Path | None) -> list[Screen]:
+    """Screenshots with questions: ``screens.json`` and the pictures it names, as in ``tests/data/screens``."""
+    if folder is None:
+        return []
+    records = json.loads((folder / "screens.json").read_text())
+    pictures = [np.asarray(Image.open(folder / r["file"]).convert("RGB")) for r in records]
+    return [Screen(p, pointing.items_of(r)) for p, r in zip(pictures, records, strict=True)]
+
+
+def evaluate(args: argparse.Namespace, teacher: Teacher | None = None) -> dict:
+    data = Data.load(args.data, held_out=True)
+    device = torch.device(args.device)
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    state = load_int8(args.checkpoint)
+    model = Ember(data.shape)
+    model.load_state_dict(shipped_state(state) if args.shipped else state)
+    model.to(device, dtype).eval()
+    if args.teacher:
+        teacher = Teacher.from_gguf(args.teacher, device, dtype)
+    result: dict = {"checkpoint": args.checkpoint.name, "shipped precision": args.shipped}
+    if real := real_screens(args.real):
+        result["real"] = evaluate_points(model, data.words, real, list(map(as_written, real)), args.zoomed)
+    if packed := packed_screens(data, args.screens):
+        result["rendered"] = evaluate_points(model, data.words, packed, sampled(packed, 1, 20), args.zoomed)
+    if drawn := drawn_screens(data, max(1, args.screens // 10)):
+        result["drawn"] = evaluate_points(model, data.words, drawn, sampled(drawn, 2, 20), args.zoomed)
+    path = data.folder / "heldout_lines.json.gz"
+    if path.exists():
+        with gzip.open(path, "rt") as file:
+            result["lines"] = evaluate_lines(model, data.words, [json.loads(row) for row in file])
+    result["choices"] = evaluate_choices(model, data, args.choices)
+    if teacher and data.documents is not None:
+        result["text"] = evaluate_text(model, teacher, data.documents, args.windows)
+    if args.chat:
+        result["chat"] = {prompt: reply(model, data.words, prompt) for prompt in PROMPTS}
+    args.out.write_text(json.dumps(result, indent=1))
+    print(table(result))
+    return result
+
+
+def table(result: dict) -> str:
+    """One line a figure: set, name, share and count."""
+    lines = [f"{result['checkpoint']}{' at shipped precision' if result['shipped precision'] else ''}"]
+    for group, rows in result.items():
+        if isinstance(rows, dict):
+            for name, row in rows.items():
+                shown = f"{100 * row['share']:5.1f} %  ({row['n']})" if isinstance(row, dict) else str(row)
+                lines.append(f"{group:14s} {name:42s} {shown}")
+    return "\n".join(lines)
+
+
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--checkpoint", type=Path, required=True)
+    parser.add_argument("--teacher", type=Path)
+    parser.add_argument("--shipped", action="store_true", help="round the weights to the shipped precision first")
+    parser.add_argument(
+        "--screens", type=int, default=120, help="packed screens at most; a tenth as many drawn ones a size"
+    )
+    parser.add_argument("--real", type=Path, help="folder of real screenshots with screens.json")
+    parser.add_argument("--zoomed", type=int, default=6, help="questions of each screen that get a second look")
+    parser.add_argument("--choices", type=int, default=60, help="questions of each kind of choice")
+    parser.add_argument("--windows", type=int, default=60, help="text windows of 1,024 tokens")
+    parser.add_argument("--chat", action="store_true", help="answer a few prompts as well")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--out", type=Path, required=True)
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    evaluate(parse())

@@ -1,0 +1,194 @@
+"""What Ember is trained on: pointing, finding lines, choosing, and its teacher's text. Each returns (loss, metrics)."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .model import Ember, image_positions, read_scores
+from .shape import Words
+from .teacher import Teacher
+
+Batch = dict[str, Tensor]
+Result = tuple[Tensor, dict[str, Tensor]]
+MASKED = -1e4
+
+
+def point_scores(model: Ember, words: Words, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Readout of a pointing batch: ([B, Q, 1 + cells], image tokens [B, cells, hidden]); index 0 is the nothing
+    slot."""
+    images = batch["images"]
+    rows, height, width, _ = images.shape
+    cell = model.shape.cell
+    tokens = model.vision(images)
+    lead = torch.tensor([[*words.user, words.vision_start]], device=images.device).expand(rows, -1)
+    before, after = lead.shape[1], batch["ids"].shape[1]
+    embedded = torch.cat((model.embed(lead), tokens, model.embed(batch["ids"])), 1)
+    positions = image_positions(before, height // cell, width // cell, after, images.device)
+    out = model.text(embedded, positions[:, None].expand(-1, rows, -1), to_read=True)
+    end = before + tokens.shape[1]
+    return read_scores(out, batch["at"] + end, before - 1, end), tokens
+
+
+def point_target(box: Tensor, width: int, height: int, cell: int) -> Tensor:
+    """Soft target over cells: points of the box's middle spread bilinearly, so that the expectation around the best
+    cell lands inside. box [B, Q, 4] pixels -> [B, Q, cells], summing to 1."""
+
+    def axis(low: Tensor, high: Tensor, size: int) -> Tensor:
+        centres = torch.arange(size // cell, device=box.device) * cell + cell / 2
+        inner = torch.linspace(0.3, 0.7, 5, device=box.device)
+        points = (low[..., None] + (high - low)[..., None] * inner).clamp(centres[0], centres[-1])
+        return (1 - (points[..., None] - centres).abs() / cell).clamp(min=0).mean(-2)
+
+    target = axis(box[..., 1], box[..., 3], height)[..., :, None] * axis(box[..., 0], box[..., 2], width)[..., None, :]
+    return target.flatten(-2) / target.sum((-2, -1))[..., None].clamp(min=1e-6)
+
+
+def click(scores: Tensor, width: int, height: int, cell: int) -> tuple[Tensor, Tensor, Tensor]:
+    """From a readout [B, Q, 1 + cells]: x, y in pixels (best cell, then the expectation over its 3×3 neighbourhood) and
+    the probability that nothing is there, each [B, Q]."""
+    columns, lines = width // cell, height // cell
+    nothing = scores.softmax(-1)[..., 0]
+    p = scores[..., 1:].softmax(-1)
+    best = p.argmax(-1)
+    row, column = best // columns, best % columns
+    padded = F.pad(p.view(*p.shape[:2], lines, columns), (1, 1, 1, 1)).flatten(2)
+    x, y, mass = torch.zeros_like(nothing), torch.zeros_like(nothing), torch.zeros_like(nothing)
+    for dy in range(3):
+        for dx in range(3):
+            w = padded.gather(2, ((row + dy) * (columns + 2) + column + dx)[..., None])[..., 0]
+            x = x + w * ((column + dx - 1) * cell + cell / 2)
+            y = y + w * ((row + dy - 1) * cell + cell / 2)
+            mass = mass + w
+    return x / mass, y / mass, nothing
+
+
+def inside(x: Tensor, y: Tensor, box: Tensor) -> Tensor:
+    return (x >= box[..., 0]) & (x <= box[..., 2]) & (y >= box[..., 1]) & (y <= box[..., 3])
+
+
+def pointing(model: Ember, words: Words, batch: Batch, named: float = 0.25, sharpness: float = 12.0) -> Result:
+    """Cross-entropy of the readout, and of the names of small elements from their image token by cosine similarity with
+    the token embeddings."""
+    scores, tokens = point_scores(model, words, batch)
+    _, height, width, _ = batch["images"].shape
+    asked, absent, cell = batch["asked"], batch["absent"], model.shape.cell
+    target = F.pad(point_target(batch["box"], width, height, cell) * ~absent[..., None], (1, 0))
+    target[..., 0] = absent.float()
+    entropy = -(target * scores.log_softmax(-1)).sum(-1)
+    loss = (entropy * asked).sum() / asked.sum().clamp(min=1)
+    metrics: dict[str, Tensor] = {"point": loss.detach()}
+    if len(batch["named"]):
+        picture, at, token = batch["named"].unbind(1)
+        table = F.normalize(model.text.embed_tokens.weight.detach().float(), dim=-1).to(tokens.dtype)
+        seen = F.normalize(tokens[picture, at].float(), dim=-1).to(tokens.dtype)
+        naming = F.cross_entropy((seen @ table.T).float() * sharpness, token)
+        loss = loss + named * naming
+        metrics["name"] = naming.detach()
+    with torch.no_grad():
+        x, y, nothing = click(scores, width, height, cell)
+        present = asked & ~absent
+        metrics["hit"] = (inside(x, y, batch["box"]) & present).sum() / present.sum().clamp(min=1)
+        metrics["refused"] = ((nothing > 0.5) & absent & asked).sum() / (absent & asked).sum().clamp(min=1)
+        metrics["missed"] = ((nothing > 0.5) & present).sum() / present.sum().clamp(min=1)
+    return loss, metrics
+
+
+def line_scores(model: Ember, words: Words, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Readout of a retrieval batch: scores [B, Q, keys] and the line of each key [B, keys]; key 0 is the nothing slot
+    (line -1), the other keys outside the evidence are masked."""
+    slot = len(words.user) - 1
+    out = model.text(model.embed(batch["ids"]), to_read=True)
+    line_of = batch["line_of"][:, slot:]
+    outside = line_of < 0
+    outside[:, 0] = False
+    scores = read_scores(out, batch["at"], slot, batch["ids"].shape[1])
+    return scores.masked_fill(outside[:, None], MASKED), line_of
+
+
+def line_mass(scores: Tensor, line_of: Tensor, lines: int) -> Tensor:
+    """Softmax mass of the nothing slot (index 0) and of every line (1 + line): [B, Q, 1 + lines]."""
+    mass = scores.new_zeros(*scores.shape[:2], lines + 1)
+    return mass.scatter_add_(2, (line_of + 1).clamp(max=lines)[:, None].expand(scores.shape), scores.softmax(-1))
+
+
+def retrieval(model: Ember, words: Words, batch: Batch) -> Result:
+    """−log of the attention mass on the right line (or on the nothing slot)."""
+    scores, line_of = line_scores(model, words, batch)
+    answer, asked = batch["answer"], batch["asked"]
+    right = line_of[:, None] == answer[:, :, None]
+    right[:, :, 1:] &= (line_of >= 0)[:, None, 1:]
+    gained = torch.logsumexp(scores.masked_fill(~right, MASKED), -1) - torch.logsumexp(scores, -1)
+    loss = -(gained * asked).sum() / asked.sum().clamp(min=1)
+    with torch.no_grad():
+        best = line_mass(scores, line_of, int(line_of.max()) + 1).argmax(-1) - 1
+        present = asked & (answer >= 0)
+        absent = asked & (answer < 0)
+        metrics = {
+            "line": loss.detach(),
+            "found": ((best == answer) & present).sum() / present.sum().clamp(min=1),
+            "none": ((best < 0) & absent).sum() / absent.sum().clamp(min=1),
+        }
+    return loss, metrics
+
+
+def choice_logits(model: Ember, batch: Batch) -> Tensor:
+    """Logits [B, vocab] at each prompt's last token."""
+    final = model.text(model.embed(batch["ids"])).final
+    assert final is not None
+    rows = torch.arange(len(final), device=final.device)
+    return (final[rows, batch["last"]] @ model.text.embed_tokens.weight.T).float()
+
+
+def choosing(model: Ember, batch: Batch) -> Result:
+    logits = choice_logits(model, batch)
+    loss = F.cross_entropy(logits, batch["label"])
+    return loss, {"choice": loss.detach(), "right": (logits.argmax(-1) == batch["label"]).float().mean()}
+
+
+class _HeadKL(torch.autograd.Function):
+    """Mean KL(teacher ‖ student) over positions through both output heads, without keeping [N, vocab] tensors."""
+
+    @staticmethod
+    def forward(ctx, student: Tensor, head: Tensor, teacher: Tensor, teacher_head: Tensor) -> Tensor:
+        vocab, count = teacher_head.shape[0], student.shape[0]
+        grad = torch.empty_like(student)
+        grad_head = torch.zeros(head.shape, dtype=torch.float32, device=head.device)
+        total = student.new_zeros((), dtype=torch.float32)
+        shared = head[:vocab]
+        for start in range(0, count, 4096):
+            h = student[start : start + 4096]
+            ours = (h @ shared.T).float().log_softmax(-1)
+            theirs = (teacher[start : start + 4096] @ teacher_head.T).float().log_softmax(-1)
+            p = theirs.exp()
+            total += (p * (theirs - ours)).sum()
+            g = ours.exp_().sub_(p).to(h.dtype)
+            grad[start : start + 4096] = g @ shared
+            grad_head[:vocab] += (g.T @ h).float()
+        ctx.save_for_backward(grad / count, (grad_head / count).to(head.dtype))
+        return total / count
+
+    @staticmethod
+    def backward(ctx, upstream: Tensor):
+        grad, grad_head = ctx.saved_tensors
+        return grad * upstream.to(grad.dtype), grad_head * upstream.to(grad_head.dtype), None, None
+
+
+def distilling(
+    model: Ember, teacher: Teacher, ids: Tensor, skipped: int, layers: dict[int, int], hidden: float = 0.1
+) -> Result:
+    """KL to the teacher on ``ids`` [B, L]; the student reads them without their first ``skipped`` tokens. ``layers``
+    maps student layers to teacher layers whose outputs are matched too (relative squared error, weight ``hidden``)."""
+    theirs, kept = teacher.hidden(ids, frozenset(layers.values()))
+    out = model.text(model.embed(ids[:, skipped:]), keep_layers=True)
+    assert out.final is not None
+    kl = _HeadKL.apply(
+        out.final.flatten(0, 1), model.text.embed_tokens.weight, theirs[:, skipped:].flatten(0, 1), teacher.embedding
+    )
+    match = kl.new_zeros(())
+    for ours, wanted in layers.items():
+        goal = kept[wanted][:, skipped + 1 :].float()
+        error = (out.layers[ours][:, 1:].float() - goal).square().mean(-1) / (goal.square().mean(-1) + 1e-3)
+        match = match + error.mean() / len(layers)
+    return kl + hidden * match, {"kl": kl.detach(), "hidden": match.detach()}

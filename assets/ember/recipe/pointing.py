@@ -1,0 +1,287 @@
+"""Pointing batches: views of screens, questions about their elements, and where (or nowhere) each is.
+
+The prompt is the product's: ``<|im_start|>user\\n<|vision_start|>IMAGE<|vision_end|>`` then per question
+``\\n{question}<|point|>``. The readout compares the query at ``<|point|>`` with the keys of the image tokens and with
+one key more, that of ``<|vision_start|>`` just before them: the *nothing* slot.
+
+A screen is seen in three ways, as the product sees it: as it is, shrunk (what happens above 1080p), and as a crop
+enlarged two to three times (the second look).
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from .screens.pack import Shard
+from .shape import Words
+
+Item = dict[str, Any]
+"""``{"box": [x0, y0, x1, y1], "kind": str, "queries": [{"q": str, "by": "text" | "name" | "function"}]}``; a box of
+None is an element that is not on the screen."""
+Draw = Callable[[random.Random, int, int], tuple[np.ndarray, list[Item]]]
+
+QUESTIONS = 24
+ABSENT = 0.13
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Pictures of one size: (width, height) in pixels, pictures a batch, share of batches, how packed screens are
+    viewed. Drawn ones come as whole, shrunk or enlarged screens of their own accord."""
+
+    width: int
+    height: int
+    rows: int
+    weight: float
+    view: str
+
+
+BUCKETS = (
+    Bucket(640, 480, 40, 0.6, "native"),
+    Bucket(800, 608, 28, 0.8, "native"),
+    Bucket(1024, 768, 18, 1.6, "native"),
+    Bucket(1280, 800, 14, 1.6, "native"),
+    Bucket(1376, 768, 13, 1.0, "native"),
+    Bucket(1920, 1088, 6, 1.4, "native"),
+    Bucket(1920, 1056, 7, 1.8, "shrunk"),
+    Bucket(1280, 704, 16, 0.6, "shrunk"),
+    Bucket(768, 480, 36, 1.2, "zoom"),
+    Bucket(960, 640, 22, 1.2, "zoom"),
+    Bucket(1280, 800, 14, 0.5, "zoom"),
+)
+
+
+@dataclass
+class Screen:
+    """One picture, uint8 [height, width, 3], and its elements."""
+
+    pixels: np.ndarray
+    items: list[Item]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.pixels.shape[1], self.pixels.shape[0]
+
+
+def items_of(record: dict[str, Any]) -> list[Item]:
+    """A packed screen's elements, with the absent ones it names."""
+    return record["items"] + [{"box": None, "kind": "absent", "queries": [query]} for query in record.get("absent", ())]
+
+
+class Screens:
+    """Screens to train on: drawn on the fly, or packed beforehand. Shards are looked up again now and then, so packs
+    that arrive while training runs are used too."""
+
+    def __init__(self, draw: Draw | None, shards: Path | None, share: float, split: str = "train") -> None:
+        self.draw, self.folder, self.share, self.split = draw, shards, share, split
+        self.shards: dict[Path, tuple[Shard, list[int]]] = {}
+        self.left = 0
+
+    def _refresh(self) -> None:
+        if self.folder is None or self.left > 0:
+            self.left -= 1
+            return
+        self.left = 500
+        for path in sorted(self.folder.glob("*.tar")):
+            if path not in self.shards:
+                shard = Shard(path)
+                keep = [i for i, record in enumerate(shard.records) if record["split"] == self.split]
+                if keep:
+                    self.shards[path] = shard, keep
+
+    def packed(self, rng: random.Random) -> Screen | None:
+        """A packed screen of any size, or None when it is the drawer's turn."""
+        self._refresh()
+        if not self.shards or (self.draw is not None and rng.random() >= self.share):
+            return None
+        shard, keep = rng.choices(list(self.shards.values()), [len(k) for _, k in self.shards.values()])[0]
+        index = rng.choice(keep)
+        return Screen(shard.picture(index), items_of(shard.records[index]))
+
+    def drawn(self, rng: random.Random, width: int, height: int) -> Screen:
+        if self.draw is None:
+            raise ValueError(
+                f"no screens: {self.folder} holds no shard with split {self.split} and no drawer was given"
+            )
+        return Screen(*self.draw(rng, width, height))
+
+
+def fit(width: int, height: int, cell: int = 32, most: int = 2048) -> tuple[int, int]:
+    """The size at which the model sees a picture: multiples of ``cell``, at most ``most`` cells (as the product
+    sizes)."""
+    w, h = max(cell, round(width / cell) * cell), max(cell, round(height / cell) * cell)
+    if w * h > most * cell * cell:
+        shrink = (width * height / (most * cell * cell)) ** 0.5
+        w, h = (max(cell, int(side / shrink / cell) * cell) for side in (width, height))
+    return w, h
+
+
+def view(
+    screen: Screen, window: tuple[float, float, float, float], width: int, height: int, least: float = 4.0
+) -> Screen:
+    """The part of a screen inside ``window`` (x0, y0, x1, y1), resampled to width × height; elements mostly outside it
+    or smaller than ``least`` pixels afterwards are dropped."""
+    x0, y0, x1, y1 = window
+    sx, sy = width / (x1 - x0), height / (y1 - y0)
+    pixels = screen.pixels
+    if (x0, y0, x1, y1) != (0, 0, *screen.size) or screen.size != (width, height):
+        pixels = np.asarray(Image.fromarray(pixels).resize((width, height), Image.Resampling.BICUBIC, box=window))
+    items = []
+    for item in screen.items:
+        if item["box"] is None:
+            items.append(item)
+            continue
+        a, b, c, d = item["box"]
+        left, top, right, bottom = max(a, x0), max(b, y0), min(c, x1), min(d, y1)
+        if right <= left or bottom <= top or (right - left) * (bottom - top) < 0.6 * (c - a) * (d - b):
+            continue
+        box = ((left - x0) * sx, (top - y0) * sy, (right - x0) * sx, (bottom - y0) * sy)
+        if min(box[2] - box[0], box[3] - box[1]) >= least:
+            items.append({**item, "box": box})
+    return Screen(pixels, items)
+
+
+def _window(rng: random.Random, screen: Screen, bucket: Bucket, zoom: float) -> tuple[float, float, float, float]:
+    """A window of the bucket's shape at ``zoom`` times enlargement, around a random element but not centred on it."""
+    width, height = screen.size
+    w, h = min(width, bucket.width / zoom), min(height, bucket.height / zoom)
+    boxes = [item["box"] for item in screen.items if item["box"] is not None]
+    if boxes:
+        a, b, c, d = rng.choice(boxes)
+        x, y = (a + c) / 2 - w * rng.uniform(0.15, 0.85), (b + d) / 2 - h * rng.uniform(0.15, 0.85)
+    else:
+        x, y = rng.uniform(0, width - w), rng.uniform(0, height - h)
+    x, y = round(min(max(0, x), width - w)), round(min(max(0, y), height - h))
+    return x, y, min(width, x + w), min(height, y + h)
+
+
+def views(rng: random.Random, screens: Screens, bucket: Bucket) -> list[Screen]:
+    """One or more views of one screen at the bucket's size; several crops of a packed screen for a zoom bucket."""
+    w, h = bucket.width, bucket.height
+    screen = screens.packed(rng)
+    if screen is None:
+        return [screens.drawn(rng, w, h)]
+    width, height = screen.size
+    if bucket.view == "zoom":
+        return [view(screen, _window(rng, screen, bucket, rng.uniform(1.5, 3.2)), w, h) for _ in range(3)]
+    same = abs(width / height / (w / h) - 1) < 0.08
+    if same and (bucket.view == "shrunk" or width <= 1.1 * w):
+        return [view(screen, (0, 0, width, height), w, h)]
+    least = max(w / width, h / height)  # enlargement at which the window still fits the screen
+    zoom = least if bucket.view == "shrunk" else max(1.0, least)
+    return [view(screen, _window(rng, screen, bucket, zoom), w, h)]
+
+
+_DRESSED = re.compile(
+    r"\b(click|press|open|select|choose|find|where|how|the|icon|button|tab|menu|item|field|link)\b", re.IGNORECASE
+)
+
+
+def wording(rng: random.Random, question: str, by: str) -> str:
+    """A question as people type it: sometimes as an order, in any case."""
+    text = question
+    if by != "function" and rng.random() < 0.25 and not _DRESSED.search(text):
+        text = rng.choice(
+            ("click {}", "click on {}", "press {}", "{}, please", "where is {}?", "find {}", '"{}"')
+        ).format(text)
+    x = rng.random()
+    return text.lower() if x < 0.25 else text.upper() if x < 0.27 else text[:1].upper() + text[1:] if x < 0.35 else text
+
+
+def _content(text: str) -> set[str]:
+    return set(re.findall(r"[a-z0-9]{3,}", text.lower()))
+
+
+def questions(
+    rng: random.Random, screen: Screen, others: list[Item], most: int = QUESTIONS
+) -> list[tuple[str, tuple | None, str, str]]:
+    """Up to ``most`` (question, box or None when absent, kind, by) for a view; ``others`` come from other screens."""
+    present = [item for item in screen.items if item["box"] is not None]
+    others = [item for item in screen.items if item["box"] is None] + rng.sample(others, min(len(others), 3 * most))
+    said = Counter(text for item in present for text in {query["q"].lower() for query in item["queries"]})
+
+    def weight(item: Item) -> float:
+        x0, y0, x1, y1 = item["box"]
+        return 2.0 if min(x1 - x0, y1 - y0) < 26 else 1.0
+
+    found: list[tuple[str, tuple | None, str, str]] = []
+    for item in sorted(present, key=lambda item: rng.random() ** (1 / weight(item)), reverse=True)[:most]:
+        choices = [query for query in item["queries"] if said[query["q"].lower()] == 1]
+        if choices:
+            by = rng.choice(sorted({query["by"] for query in choices}))
+            query = rng.choice([query for query in choices if query["by"] == by])
+            found.append((wording(rng, query["q"], by), tuple(item["box"]), item["kind"], by))
+    here = {word for item in present for query in item["queries"] for word in _content(query["q"])}
+    wanted = max(1, round(ABSENT * len(found)))
+    del found[most - wanted :]
+    for item in others:
+        if wanted == 0:
+            break
+        query = rng.choice(item["queries"])
+        words = _content(query["q"])
+        if words and not words & here:
+            found.append((wording(rng, query["q"], query["by"]), None, item["kind"], query["by"]))
+            wanted -= 1
+    rng.shuffle(found)
+    return found
+
+
+def collate(
+    rng: random.Random, shown: list[Screen], asked: list[list[tuple]], words: Words, cell: int = 32
+) -> dict[str, np.ndarray]:
+    """images uint8 [B, H, W, 3]; ids [B, T] after the image (``<|vision_end|>``, then the questions); at [B, Q]; box
+    [B, Q, 4]; absent, asked [B, Q]; named [M, 3]: (picture, cell, token of the name of the small element there)."""
+    rows, most = len(shown), max(1, *map(len, asked))
+    encoded = [words.encode_many([q for q, *_ in row]) for row in asked]
+    lengths = [1 + sum(2 + min(40, len(t)) for t in row) for row in encoded]
+    out = {
+        "images": np.stack([s.pixels for s in shown]),
+        "ids": np.zeros((rows, -(-max(lengths) // 32) * 32), np.int64),
+        "at": np.zeros((rows, most), np.int64),
+        "box": np.zeros((rows, most, 4), np.float32),
+        "absent": np.zeros((rows, most), bool),
+        "asked": np.zeros((rows, most), bool),
+    }
+    named = []
+    for i, (screen, row) in enumerate(zip(shown, asked, strict=True)):
+        ids = [words.vision_end]
+        for j, (tokens, (_, box, *_)) in enumerate(zip(encoded[i], row, strict=True)):
+            ids += [words.newline, *tokens[:40], words.point]
+            out["at"][i, j], out["asked"][i, j], out["absent"][i, j] = len(ids) - 1, True, box is None
+            if box is not None:
+                out["box"][i, j] = box
+        out["ids"][i, : len(ids)] = ids
+        columns = screen.size[0] // cell
+        for item in screen.items:
+            if item["box"] is None:
+                continue
+            x0, y0, x1, y1 = item["box"]
+            names = [q["q"] for q in item["queries"] if q["by"] == "name"]
+            if names and max(x1 - x0, y1 - y0) < 2.5 * cell and len(named) < 4000:
+                at = int((y0 + y1) / 2) // cell * columns + int((x0 + x1) / 2) // cell
+                named.append((i, at, rng.choice(words.encode(" " + rng.choice(names)))))
+    out["named"] = np.array(named, np.int64).reshape(-1, 3)
+    return out
+
+
+def batch(rng: random.Random, screens: Screens, words: Words, bucket: Bucket) -> dict[str, np.ndarray]:
+    """One batch of a bucket. Views with fewer than two elements are passed over."""
+    shown: list[Screen] = []
+    while len(shown) < bucket.rows:
+        shown += [s for s in views(rng, screens, bucket) if sum(item["box"] is not None for item in s.items) > 1]
+    shown = shown[: bucket.rows]
+    rng.shuffle(shown)
+    asked = []
+    for index, screen in enumerate(shown):
+        others = [item for k in (1, 5, 9) if len(shown) > k for item in shown[index - k].items]
+        asked.append(questions(rng, screen, others))
+    return collate(rng, shown, asked, words)

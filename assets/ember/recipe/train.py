@@ -1,0 +1,226 @@
+"""Training: continue an int8 checkpoint for a given wall-clock time on any number of GPUs (or, tiny, on a CPU).
+
+    torchrun --nproc-per-node 2 -m assets.ember.recipe.train --data DATA --start ember.int8.safetensors --teacher
+    T.gguf \\
+        --seconds 1200 --out RUN
+
+Each step takes one pointing batch a rank and one batch of text, lines or choices; which of these goes round the ranks,
+so that with two GPUs every step sees both the teacher and a readout. Learning rates follow the clock: a short warm-up,
+a plateau, then a cosine to nearly zero. The last part runs on weights rounded to the shipped precision.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from . import fuse, objectives
+from .checkpoint import load_int8, save_int8
+from .data import Data, Sizes, loaders
+from .model import Ember
+from .optim import Optimiser
+from .teacher import Teacher
+
+CYCLE = ("text", "line", "text", "line", "text", "choice")
+MATCHED_LAYERS = {3: 6, 7: 14, 11: 21, 14: 27}
+"""Student layer -> the teacher layer it was initialised from, outputs matched lightly."""
+WEIGHTS = {"point": 1.0, "text": 1.0, "line": 1.0, "choice": 0.5}
+
+
+@dataclass
+class Ranks:
+    """Who this process is. ``share`` sends a float from rank 0 to all, over the CPU."""
+
+    rank: int
+    world: int
+    device: torch.device
+
+    @classmethod
+    def join(cls, device: str | None) -> Ranks:
+        world, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+        kind = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        if world > 1:
+            dist.init_process_group("cpu:gloo,cuda:nccl" if kind == "cuda" else "gloo")
+        if kind == "cuda":
+            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+        return cls(
+            rank, world, torch.device(kind, torch.cuda.current_device()) if kind == "cuda" else torch.device(kind)
+        )
+
+    def share(self, value: float) -> float:
+        if self.world == 1:
+            return value
+        box = torch.tensor([value], dtype=torch.float64)
+        dist.broadcast(box, 0)
+        return box.item()
+
+    def average(self, flat: Tensor) -> None:
+        if self.world > 1:
+            dist.all_reduce(flat)
+            flat.div_(self.world)
+
+
+def schedule(done: float, step: int, warm: int, plateau: float) -> float:
+    """Learning-rate multiplier at ``done`` (0–1 of the wall-clock budget)."""
+    if done <= plateau:
+        fall = 1.0
+    else:
+        fall = max(0.02, 0.5 * (1 + math.cos(math.pi * (done - plateau) / (1 - plateau))))
+    return min(1.0, (step + 1) / warm) * fall
+
+
+class Log:
+    """Running means of one rank, printed and appended to its ``logN.jsonl``."""
+
+    def __init__(self, path: Path, rank: int) -> None:
+        self.path, self.rank = path, rank
+        self.sums: dict[str, list] = defaultdict(list)
+
+    def add(self, metrics: dict[str, Tensor]) -> None:
+        for name, value in metrics.items():
+            self.sums[name].append(value.detach().float())
+
+    def write(self, **fields: float) -> None:
+        row = {
+            "rank": self.rank,
+            **fields,
+            **{name: round(torch.stack(v).nanmean().item(), 4) for name, v in self.sums.items()},
+        }
+        self.sums.clear()
+        print(json.dumps(row), flush=True)
+        with open(self.path, "a") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+def train(args: argparse.Namespace, teacher: Teacher | None = None) -> Path:
+    """Run to the end of the budget; returns the path of the last checkpoint. ``teacher`` stands in for
+    ``args.teacher``."""
+    data = Data.load(args.data)
+    sizes = Sizes.tiny() if args.dry_run else Sizes.full()
+    rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    batches = loaders(
+        data, sizes, args.packed_share, args.seed * 64 + rank, tuple(args.workers)
+    )  # forks before CUDA starts
+    stream = data.text(args.seed * 64 + rank) if args.teacher or teacher else None
+    ready = {name: next(found) for name, found in batches.items()}
+    ranks = Ranks.join("cpu" if args.dry_run else None)
+    device, out = ranks.device, args.out
+    out.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(args.seed)
+    torch.backends.cuda.matmul.allow_tf32 = True
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    if device.type == "cuda" and not args.eager:
+        fuse.enable()
+
+    model = Ember(data.shape)
+    if args.start:
+        model.load_state_dict(load_int8(args.start))
+    model.to(device)
+    optimiser = Optimiser(model, {"text": args.rate_text, "vision": args.rate_vision}, dtype)
+    if args.teacher:
+        teacher = Teacher.from_gguf(args.teacher, device, dtype)
+    matched = {
+        s: t for s, t in MATCHED_LAYERS.items() if teacher and s < len(data.shape.layer_types) and t < teacher.depth
+    }
+    cycle = [kind for kind in CYCLE if teacher or kind != "text"]
+    log = Log(out / f"log{rank}.jsonl", rank)
+    last = out / "last.int8.safetensors"
+
+    def take(kind: str) -> dict[str, Tensor]:
+        nonlocal waited
+        asked = time.monotonic()
+        batch = ready.pop(kind, None) or next(batches[kind])
+        waited += time.monotonic() - asked
+        return {name: t.to(device, non_blocking=True) for name, t in batch.items()}
+
+    def run(kind: str) -> None:
+        if kind == "point":
+            loss, metrics = objectives.pointing(model, data.words, take(kind))
+        elif kind == "line":
+            loss, metrics = objectives.retrieval(model, data.words, take(kind))
+        elif kind == "choice":
+            loss, metrics = objectives.choosing(model, take(kind))
+        else:
+            ids, skipped = stream.batch(*sizes.text)
+            loss, metrics = objectives.distilling(model, teacher, torch.from_numpy(ids).to(device), skipped, matched)
+        (WEIGHTS[kind] * loss).backward()
+        log.add(metrics)
+
+    begun = time.monotonic()
+    step, saved, told, waited = 0, begun, begun, 0.0
+    while True:
+        done = ranks.share((time.monotonic() - begun) / args.seconds)
+        if done >= 1 or (args.steps and step >= args.steps):
+            break
+        optimiser.rounded = done >= args.round_from
+        run("point")
+        run(cycle[(step * world + rank) % len(cycle)])
+        ranks.average(optimiser.grads)
+        log.add(
+            {
+                f"norm_{domain}": norm
+                for domain, norm in optimiser.step(schedule(done, step, args.warm, args.plateau)).items()
+            }
+        )
+        step += 1
+        if world > 1 and step % 500 == 0:
+            dist.broadcast(optimiser.master, 0)
+        now = time.monotonic()
+        if step in (1, 5, 20) or now - told > 15:
+            log.write(step=step, seconds=round(now - begun, 1), done=round(done, 3), waited=round(waited, 1))
+            told = now
+        if rank == 0 and now - saved > args.save_every:
+            save_int8(optimiser.state(), last)
+            saved = time.monotonic()
+    log.write(step=step, seconds=round(time.monotonic() - begun, 1), done=1.0, waited=round(waited, 1))
+    if rank == 0:
+        save_int8(optimiser.state(), last)
+        (out / "finished").write_text(str(step))
+    if world > 1:
+        dist.barrier()
+        dist.destroy_process_group()
+    return last
+
+
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="data folder (see data.py)")
+    parser.add_argument("--start", type=Path, help="int8 checkpoint to continue from; without it weights are random")
+    parser.add_argument("--teacher", type=Path, help="GGUF of the text teacher; without it text is left out")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=1200)
+    parser.add_argument("--steps", type=int, default=0, help="stop after this many steps as well (0: no limit)")
+    parser.add_argument(
+        "--seed", type=int, default=1, help="another seed for every run, or it sees the same screens again"
+    )
+    parser.add_argument("--rate-text", type=float, default=4e-4)
+    parser.add_argument("--rate-vision", type=float, default=9e-4)
+    parser.add_argument("--warm", type=int, default=60, help="steps of warm-up")
+    parser.add_argument("--plateau", type=float, default=0.3, help="share of the budget at the peak rate")
+    parser.add_argument(
+        "--round-from", type=float, default=0.7, help="share of the budget after which weights are rounded"
+    )
+    parser.add_argument(
+        "--packed-share", type=float, default=0.5, help="share of views from packed screens when there are any"
+    )
+    parser.add_argument("--save-every", type=float, default=200, help="seconds between checkpoints")
+    parser.add_argument(
+        "--workers", type=int, nargs=3, default=(12, 2, 1), help="loader processes for points, lines, choices"
+    )
+    parser.add_argument("--eager", action="store_true", help="do not compile")
+    parser.add_argument("--dry-run", action="store_true", help="tiny batches on the CPU")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    train(parse())

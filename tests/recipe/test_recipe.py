@@ -1,0 +1,303 @@
+"""A dry run of every stage on the CPU: data makers, objectives, training with resume, evaluation and export."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from assets.ember.recipe import (
+    checkpoint,
+    decide,
+    evaluate,
+    export,
+    logs,
+    model,
+    objectives,
+    optim,
+    pointing,
+    quantise,
+    retrieval,
+    train,
+)
+from assets.ember.recipe.chats import converse
+from assets.ember.recipe.data import Data, Sizes, loaders
+from assets.ember.recipe.gdn import gated_delta_rule
+
+# A shard's file stays open as long as the loader that reads it.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture(scope="module")
+def data(folder):
+    return Data.load(folder)
+
+
+def test_gated_delta_rule_equals_the_recurrence():
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, 150, 3, 16) for _ in range(3))
+    g, beta = -torch.rand(2, 150, 3), torch.rand(2, 150, 3)
+    qn, kn = F.normalize(q, dim=-1) * 16**-0.5, F.normalize(k, dim=-1)
+    state, expected = torch.zeros(2, 3, 16, 16), []
+    for t in range(150):
+        state = state * g[:, t].exp()[..., None, None]
+        write = (v[:, t] - (kn[:, t, :, None] @ state)[:, :, 0]) * beta[:, t, :, None]
+        state = state + kn[:, t, :, :, None] * write[:, :, None]
+        expected.append((qn[:, t, :, None] @ state)[:, :, 0])
+    torch.testing.assert_close(gated_delta_rule(q, k, v, g, beta), torch.stack(expected, 1), atol=2e-5, rtol=1e-4)
+
+
+def test_gated_delta_rule_gradient():
+    torch.manual_seed(1)
+    inputs = [torch.randn(1, 70, 1, 4, requires_grad=True) for _ in range(3)]
+    inputs += [(-torch.rand(1, 70, 1)).requires_grad_(), torch.rand(1, 70, 1).requires_grad_()]
+    gated_delta_rule(*inputs).square().sum().backward()
+    for tensor in inputs:
+        change = torch.randn_like(tensor)
+        with torch.no_grad():
+            up, down = (
+                gated_delta_rule(*(x + s * 1e-2 * change if x is tensor else x for x in inputs)).double().square().sum()
+                for s in (1, -1)
+            )
+        assert (tensor.grad * change).sum().item() == pytest.approx((up - down).item() / 2e-2, rel=0.03, abs=0.02)
+
+
+def test_forward_agrees_with_transformers(folder, data):
+    hf = pytest.importorskip("transformers.models.qwen3_5")
+    config = json.loads((folder / "config.json").read_text())
+    reference = hf.modeling_qwen3_5.Qwen3_5ForConditionalGeneration(
+        hf.configuration_qwen3_5.Qwen3_5Config(**config, vision_start_token_id=0, tie_word_embeddings=True)
+    ).eval()
+    torch.manual_seed(0)
+    state = {
+        n: p.detach().clone() + torch.randn_like(p) * 0.05
+        for n, p in reference.named_parameters()
+        if n != "lm_head.weight"
+    }
+    reference.load_state_dict(state, strict=False)
+    ours = model.Ember(data.shape)
+    ours.load_state_dict(state)
+    image = torch.randint(0, 256, (1, 64, 96, 3), dtype=torch.uint8)
+    lead, tail, token = [5, 6, 7], [8, 9, 10, 11], config["image_token_id"]
+    ids = torch.tensor([lead + [token] * 6 + tail])
+    with torch.no_grad():
+        embedded = torch.cat((ours.embed(ids[:, :3]), ours.vision(image), ours.embed(ids[:, 9:])), 1)
+        final = ours.text(embedded, model.image_positions(3, 2, 3, 4, torch.device("cpu"))[:, None]).final
+        patches = (
+            (image.permute(0, 3, 1, 2).float() / 127.5 - 1).view(3, 2, 2, 16, 3, 2, 16).permute(1, 4, 2, 5, 0, 3, 6)
+        )
+        patches = patches.reshape(24, 3, 1, 16, 16).expand(-1, -1, 2, -1, -1).reshape(24, -1)
+        logits = reference(
+            input_ids=ids,
+            pixel_values=patches,
+            image_grid_thw=torch.tensor([[1, 4, 6]]),
+            mm_token_type_ids=(ids == token).int(),
+        ).logits
+    torch.testing.assert_close(final @ ours.text.embed_tokens.weight.T, logits, atol=1e-4, rtol=1e-4)
+
+
+def test_log_answers_hold_what_was_asked():
+    rng, present, absent = random.Random(3), 0, 0
+    for seed in range(12):
+        doc = logs.log_document(random.Random(seed), 60, ["table", "river", "stone"], wanted=12, held_out=seed % 2 == 0)
+        for question, answer in doc.questions:
+            if answer is None:
+                absent += 1
+            else:
+                present += 1
+                assert 0 <= answer < len(doc.lines), question
+        value = logs.lexical(rng, doc.lines, 7)
+        assert value is None or any(word in doc.lines[7] for word in value.split())
+    assert present > 80
+    assert absent > 5
+
+
+def test_lexical_questions_single_out_their_line():
+    lines = ["alpha beta 1", "alpha beta 2", "gamma beta 2"]
+    assert logs.unique(lines, 0, ["1"])
+    assert not logs.unique(lines, 1, ["alpha"])
+    assert logs.unique(lines, 1, ["alpha", "2"])
+
+
+def test_encoded_documents_drop_what_does_not_fit(data):
+    doc = retrieval.Document(
+        [f"line number {i} of the evidence" for i in range(30)], [("number 2", 2), ("number 29", 29), ("absent", None)]
+    )
+    row = retrieval.encode(doc, data.words, 300)
+    assert len(row.ids) <= 300
+    assert row.answers == [2, -1]
+    assert all(row.ids[at] == data.words.line for at in row.at)
+    kept = [row.ids[i] for i in range(len(row.line_of)) if row.line_of[i] == 2]
+    assert data.words.tokenizer.decode(kept) == "line number 2 of the evidence\n"
+
+
+def test_choices_are_balanced_and_answerable(data):
+    rng, first = random.Random(0), []
+    for _ in range(300):
+        text, answer = decide.prompt(rng, decide.make(rng, data.material))
+        assert text.endswith("<|im_end|>\n<|im_start|>assistant\n")
+        if answer in decide.LETTERS:
+            assert f"{answer}" in text
+            first.append(answer == "A")
+    assert 0.15 < np.mean(first) < 0.5
+
+
+def test_views_keep_boxes_on_their_elements():
+    pixels = np.zeros((200, 300, 3), np.uint8)
+    pixels[60:80, 100:140] = 255
+    screen = pointing.Screen(
+        pixels, [{"box": [100, 60, 140, 80], "kind": "button", "queries": [{"q": "white", "by": "name"}]}]
+    )
+    shown = pointing.view(screen, (50, 40, 200, 140), 320, 224)
+    x0, y0, x1, y1 = (round(v) for v in shown.items[0]["box"])
+    assert shown.pixels[y0 + 4 : y1 - 4, x0 + 4 : x1 - 4].min() > 200
+    assert shown.pixels[:, x1 + 6 :].max() < 60
+    assert not pointing.view(screen, (0, 0, 90, 60), 96, 64).items
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"), [((1920, 1080), (1920, 1088)), ((1366, 768), (1376, 768)), ((3840, 2160), (1920, 1056))]
+)
+def test_fit_is_the_products_sizing(size, expected):
+    assert pointing.fit(*size) == expected
+
+
+def test_click_lands_in_the_box():
+    box = torch.tensor([[[10.0, 40.0, 60.0, 58.0], [70.0, 5.0, 86.0, 21.0]]])
+    target = objectives.point_target(box, 192, 128, 32)
+    scores = F.pad((target + 1e-9).log(), (1, 0), value=-20.0)
+    x, y, nothing = objectives.click(scores, 192, 128, 32)
+    assert objectives.inside(x, y, box).all()
+    assert nothing.max() < 1e-3
+
+
+def test_rounding_to_the_shipped_precision():
+    x = torch.randn(3, 8, 64) * 0.02
+    y = quantise.round_nvfp4(x)
+    assert (y - x).norm() / x.norm() < 0.11
+    torch.testing.assert_close(quantise.round_nvfp4(y), y, atol=0, rtol=2e-7)
+    torch.testing.assert_close(quantise.round_nvfp4(x[1]), y[1], atol=0, rtol=0)
+    assert (quantise.round_fp8(x) - x).norm() / x.norm() < 0.03
+    assert quantise.round_e2m1(torch.tensor([0.3, -5.1, 9.0, 2.4])).tolist() == [0.5, -6.0, 6.0, 2.0]
+
+
+def test_optimiser_follows_the_gradient_and_keeps_names(data):
+    torch.manual_seed(0)
+    net = model.Ember(data.shape)
+    before = {n: t.clone() for n, t in net.state_dict().items()}
+    optimiser = optim.Optimiser(net, {"text": 1e-3, "vision": 1e-3}, torch.float32)
+    assert all(torch.equal(before[n], t) for n, t in optimiser.state().items())
+    ids = torch.randint(0, 200, (2, 40))
+    losses = []
+    for _ in range(12):
+        final = net.text(net.embed(ids)).final
+        loss = F.cross_entropy((final[:, :-1] @ net.text.embed_tokens.weight.T).flatten(0, 1), ids[:, 1:].flatten())
+        loss.backward()
+        losses.append(loss.item())
+        optimiser.step(1.0)
+    assert losses[-1] < losses[0] - 0.3
+    optimiser.rounded = True
+    optimiser.refresh()
+    name = "model.language_model.layers.0.mlp.up_proj.weight"
+    torch.testing.assert_close(
+        dict(net.named_parameters())[name].data, quantise.round_nvfp4(optimiser.state()[name]), atol=0, rtol=0
+    )
+
+
+def test_gradients_that_are_not_finite_change_nothing(data):
+    net = model.Ember(data.shape)
+    optimiser = optim.Optimiser(net, {"text": 1e-3, "vision": 1e-3}, torch.float32)
+    before = optimiser.master.clone()
+    optimiser.grads.fill_(float("nan"))
+    optimiser.step(1.0)
+    decayed = (optimiser.master - before).abs().max()
+    assert torch.isfinite(optimiser.master).all()
+    assert decayed < 1e-3
+
+
+def test_checkpoint_round_trip_and_pieces(tmp_path, data):
+    state = model.Ember(data.shape).state_dict()
+    path = tmp_path / "a.int8.safetensors"
+    checkpoint.save_int8(state, path)
+    loaded = checkpoint.load_int8(path)
+    assert {n: t.shape for n, t in loaded.items()} == {n: t.shape for n, t in state.items()}
+    for name, tensor in state.items():
+        assert (loaded[name] - tensor).abs().max() <= 0.006 * tensor.abs().max() + 1e-6
+    checkpoint.split(path, tmp_path / "pieces", piece=1000)
+    export.main(["join", str(tmp_path / "b.safetensors"), *map(str, (tmp_path / "pieces").iterdir())])
+    assert (tmp_path / "b.safetensors").read_bytes() == path.read_bytes()
+
+
+def test_a_diverged_checkpoint_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="not finite"):
+        checkpoint.save_int8({"w": torch.full((2, 64), float("nan"))}, tmp_path / "x.safetensors")
+
+
+def test_the_teacher_converses(data, teacher):
+    rows = converse(teacher, data.words, [], 3, 150, seed=0)
+    text = data.words.tokenizer.decode(rows[0].tolist(), skip_special_tokens=False)
+    assert rows.shape == (3, 150)
+    assert text.startswith("<|im_start|>system\nYou are")
+
+
+def test_loaders_yield_every_kind(data):
+    found = loaders(data, Sizes.tiny(), 1.0, 0, (0, 0, 0))
+    batch = next(found["point"])
+    assert batch["images"].shape == (2, 128, 192, 3)
+    assert batch["asked"].any()
+    assert set(next(found["line"])) == {"ids", "line_of", "at", "answer", "asked"}
+    assert next(found["choice"])["ids"].shape == (2, 160)
+
+
+def test_train_resume_evaluate_and_export(folder, teacher, tmp_path):
+    common = ["--data", str(folder), "--dry-run", "--seconds", "600", "--workers", "0", "0", "0", "--warm", "2"]
+    first = train.train(train.parse([*common, "--out", str(tmp_path / "one"), "--steps", "6"]), teacher)
+    second = train.train(
+        train.parse(
+            [
+                *common,
+                "--out",
+                str(tmp_path / "two"),
+                "--start",
+                str(first),
+                "--steps",
+                "3",
+                "--round-from",
+                "0",
+                "--seed",
+                "2",
+            ]
+        ),
+        teacher,
+    )
+    rows = [json.loads(row) for row in (tmp_path / "one" / "log0.jsonl").read_text().splitlines()]
+    assert rows[-1]["step"] == 6
+    assert {"point", "kl", "line", "norm_text", "norm_vision"} <= {key for row in rows for key in row}
+    moved = checkpoint.load_int8(second)
+    assert any((moved[n] - t).abs().max() > 1e-5 for n, t in checkpoint.load_int8(first).items())
+
+    arguments = [
+        "--data",
+        str(folder),
+        "--checkpoint",
+        str(second),
+        "--screens",
+        "3",
+        "--choices",
+        "2",
+        "--windows",
+        "1",
+        "--device",
+        "cpu",
+    ]
+    result = evaluate.evaluate(evaluate.parse([*arguments, "--shipped", "--out", str(tmp_path / "r.json")]), teacher)
+    assert json.loads((tmp_path / "r.json").read_text()) == result
+    assert result["rendered"]["all"]["n"] > 5
+    assert result["choices"]["all"]["n"] == 24
+    assert result["text"]["perplexity"] > 1
+    export.main(["bf16", str(second), str(tmp_path / "model.safetensors")])
+    assert (tmp_path / "model.safetensors").stat().st_size > 10_000
