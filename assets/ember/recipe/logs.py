@@ -152,7 +152,7 @@ def _trace(rng: random.Random, values: Values, format_name: str) -> list[str]:
 
 
 def log_document(rng: random.Random, count: int, words: list[str], *, wanted: int, held_out: bool = False) -> Document:
-    """A log of about ``count`` lines with up to ``wanted`` questions; ``held_out`` uses each event's last question, formats
+    """A log of about ``count`` lines with up to ``wanted`` questions; ``held_out`` uses events' last questions, formats
     that training never sees and no question of training's own wording."""
     values = Values(rng, words)
     formats = HELD_OUT_FORMATS if held_out and rng.random() < 0.3 else FORMATS
