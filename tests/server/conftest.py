@@ -65,10 +65,14 @@ def ember_http(ember_server: ServerThread) -> Iterator[httpx.Client]:
 
 
 @pytest.fixture(scope="session")
-def red_button() -> str:
-    """A small screen with one red button, as a data URI."""
+def two_buttons() -> str:
+    """A small screen with a red Save button and a blue Cancel button, as a data URI."""
     picture = Image.new("RGB", (320, 192), "white")
-    ImageDraw.Draw(picture).rectangle((200, 120, 280, 160), fill="red")
+    draw = ImageDraw.Draw(picture)
+    draw.rectangle((200, 120, 280, 160), fill="red")
+    draw.text((226, 134), "Save", fill="white")
+    draw.rectangle((32, 19, 96, 38), fill="blue")
+    draw.text((46, 23), "Cancel", fill="white")
     data = io.BytesIO()
     picture.save(data, "PNG")
     return "data:image/png;base64," + base64.b64encode(data.getvalue()).decode()

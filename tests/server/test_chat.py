@@ -167,7 +167,7 @@ def test_logprobs_stream_one_entry_a_token(client: openai.OpenAI, model: str) ->
     assert all(token.top_logprobs == [] for token in tokens)
 
 
-def test_an_image_changes_the_prompt(client: openai.OpenAI, engine: Engine, model: str, red_button: str) -> None:
+def test_an_image_changes_the_prompt(client: openai.OpenAI, engine: Engine, model: str, two_buttons: str) -> None:
     def tokens(content: list[dict]) -> int:
         answer = client.chat.completions.create(
             model=model, messages=[{"role": "user", "content": content}], max_tokens=4, temperature=0
@@ -176,7 +176,7 @@ def test_an_image_changes_the_prompt(client: openai.OpenAI, engine: Engine, mode
         return answer.usage.prompt_tokens
 
     text = {"type": "text", "text": "Where is the red button?"}
-    picture = {"type": "image_url", "image_url": {"url": red_button, "detail": "high"}}
+    picture = {"type": "image_url", "image_url": {"url": two_buttons, "detail": "high"}}
     assert tokens([picture, text]) > tokens([text]) + 4
 
 

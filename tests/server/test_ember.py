@@ -1,4 +1,4 @@
-"""The bundled model through the whole server: a sentence, a line, a point."""
+"""The bundled model through the whole server: a sentence, a line, two buttons."""
 
 from __future__ import annotations
 
@@ -30,11 +30,13 @@ def test_the_line_that_answers(ember_http: httpx.Client) -> None:
     assert "processor unavailable" in answer["value"]
 
 
-def test_the_button_that_is_meant(ember_http: httpx.Client, red_button: str) -> None:
-    screen = ember_http.post("/v1/screens", json={"image": red_button}).json()
-    answer = ember_http.post(f"/v1/screens/{screen['id']}/point", json={"question": "the red button"}).json()
+def test_the_buttons_that_are_meant(ember_http: httpx.Client, two_buttons: str) -> None:
+    screen = ember_http.post("/v1/screens", json={"image": two_buttons}).json()
+    route, questions = f"/v1/screens/{screen['id']}/point", ["the red Save button", "the Cancel button"]
+    save, cancel = ember_http.post(route, json={"questions": questions}).json()["answers"]
     ember_http.delete(f"/v1/screens/{screen['id']}").raise_for_status()
-    assert answer["found"]
-    x, y = answer["pixels"]
-    assert 200 <= x <= 280
-    assert 120 <= y <= 160
+    for answer, (left, top, right, bottom) in ((save, (200, 120, 280, 160)), (cancel, (32, 19, 96, 38))):
+        assert answer["found"]
+        x, y = answer["pixels"]
+        assert left <= x <= right
+        assert top <= y <= bottom

@@ -14,8 +14,8 @@ from ignis_desktop.server.thread import ServerThread
 
 
 @pytest.fixture
-def screen(http: httpx.Client, red_button: str) -> Iterator[dict]:
-    body = http.post("/v1/screens", json={"image": red_button})
+def screen(http: httpx.Client, two_buttons: str) -> Iterator[dict]:
+    body = http.post("/v1/screens", json={"image": two_buttons})
     assert body.status_code == 201
     yield body.json()
     http.delete(f"/v1/screens/{body.json()['id']}")
@@ -62,9 +62,9 @@ def test_several_questions(http: httpx.Client, screen: dict) -> None:
     assert body["answers"][0]["pixels"] == body["answers"][2]["pixels"]
 
 
-def test_a_coordinate_map_gives_desktop_pixels(http: httpx.Client, red_button: str) -> None:
+def test_a_coordinate_map_gives_desktop_pixels(http: httpx.Client, two_buttons: str) -> None:
     coordinates = {"image": [320, 192], "tiles": [{"image": [0, 0, 320, 192], "desktop": [-1000, 500, 160, 96]}]}
-    screen = http.post("/v1/screens", json={"image": red_button, "coordinate_map": coordinates}).json()
+    screen = http.post("/v1/screens", json={"image": two_buttons, "coordinate_map": coordinates}).json()
     answer = http.post(f"/v1/screens/{screen['id']}/point", json={"question": "the red button"}).json()
     http.delete(f"/v1/screens/{screen['id']}")
     check(answer)
@@ -89,22 +89,22 @@ def test_faults_in_a_question(http: httpx.Client, screen: dict, body: dict, para
     assert answer.json()["error"]["param"] == param
 
 
-def test_a_map_of_another_size_is_refused(http: httpx.Client, red_button: str) -> None:
+def test_a_map_of_another_size_is_refused(http: httpx.Client, two_buttons: str) -> None:
     coordinates = {"image": [10, 10], "tiles": [{"image": [0, 0, 10, 10], "desktop": [0, 0, 10, 10]}]}
-    answer = http.post("/v1/screens", json={"image": red_button, "coordinate_map": coordinates})
+    answer = http.post("/v1/screens", json={"image": two_buttons, "coordinate_map": coordinates})
     assert answer.status_code == 400
     assert answer.json()["error"]["param"] == "coordinate_map"
 
 
-def test_the_least_recently_used_screen_goes_first(engine: Engine, red_button: str, tmp_path: Path) -> None:
+def test_the_least_recently_used_screen_goes_first(engine: Engine, two_buttons: str, tmp_path: Path) -> None:
     settings = Settings(port=0, max_screens=2, runtime_directory=tmp_path)
     with (
         ServerThread(engine, settings) as server,
         httpx.Client(base_url=server.url, trust_env=False, timeout=60) as http,
     ):
-        first, second = (http.post("/v1/screens", json={"image": red_button}).json()["id"] for _ in range(2))
+        first, second = (http.post("/v1/screens", json={"image": two_buttons}).json()["id"] for _ in range(2))
         assert http.get(f"/v1/screens/{first}").status_code == 200
-        third = http.post("/v1/screens", json={"image": red_button}).json()["id"]
+        third = http.post("/v1/screens", json={"image": two_buttons}).json()["id"]
         states = [http.get(f"/v1/screens/{name}").status_code for name in (first, second, third)]
     assert states == [200, 404, 200]
     assert engine.snapshot().state == "ready"

@@ -45,19 +45,20 @@ def test_a_stream_that_waits_is_kept_alive(one_lane: httpx.Client, monkeypatch: 
 
 
 def test_a_full_queue_says_when_to_come_back(one_lane: httpx.Client, wait_until: Wait) -> None:
-    def state() -> dict:
-        return one_lane.get("/v1/engine").json()
+    def state() -> tuple[list[str], int]:
+        body = one_lane.get("/v1/engine").json()
+        return [lane["state"] for lane in body["lanes"]], body["queue"]["total"]
 
     with one_lane.stream("POST", "/v1/completions", json=ENDLESS):
-        wait_until(lambda: state()["lanes"][0]["state"] == "decode", 10)
+        wait_until(lambda: state() == (["decode"], 0), 10)
         with one_lane.stream("POST", "/v1/completions", json=ENDLESS):
-            wait_until(lambda: state()["queue"]["total"] == 1, 5)
+            wait_until(lambda: state() == (["decode"], 1), 5)
             answer = one_lane.post("/v1/completions", json={"prompt": "x"})
             several = one_lane.post("/v1/completions", json={"prompt": ["x", "y", "z"]})
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "busy")
     assert int(answer.headers["retry-after"]) >= 1
     assert several.status_code == 503
-    wait_until(lambda: state()["queue"]["total"] == 0 and state()["lanes"][0]["state"] == "idle", 5)
+    wait_until(lambda: state() == (["idle"], 0), 5)
 
 
 def test_a_whole_answer_has_a_deadline_and_a_stream_that_goes_on_has_none(engine: Engine, tmp_path: Path) -> None:
