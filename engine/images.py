@@ -77,6 +77,8 @@ def prepare_image(source: bytes | Image.Image, limits: ImageLimits) -> ImageInpu
             f"The picture has {width}×{height} pixels; the limit is {MAX_SOURCE_PIXELS:,}. Send a smaller one.",
             code="image_too_large",
         )
+    if not width or not height:
+        raise RequestError("The picture has no pixels.", code="invalid_image")
     if max(width, height) > MAX_ASPECT * min(width, height):
         raise RequestError(f"The picture is {width}×{height}; a side may be at most {MAX_ASPECT} times the other.")
     try:
@@ -127,7 +129,7 @@ def _rgb(picture: Image.Image) -> Image.Image:
 
 def _eight_bits(picture: Image.Image) -> Image.Image:
     """Grey samples of more than 8 bits, which Pillow would clip: 16 bits are scaled, other ranges stretched."""
-    samples = np.asarray(picture).astype(np.float64)
+    samples = np.nan_to_num(np.asarray(picture, np.float64), posinf=0.0, neginf=0.0)
     low, high = (0.0, 65535.0) if picture.mode.startswith("I;16") else (samples.min(), samples.max())
-    grey = np.nan_to_num((samples - low) * (255.0 / max(high - low, 1e-9))).round().astype(np.uint8)
+    grey = ((samples - low) * (255.0 / max(high - low, 1e-9))).round().astype(np.uint8)
     return Image.fromarray(grey).convert("RGB")
