@@ -99,7 +99,7 @@ class Sizes:
     """Batch sizes of each kind; ``tiny`` is for dry runs on a CPU."""
 
     points: tuple[pointing.Bucket, ...]
-    lines: tuple[tuple[int, int], ...]
+    lines: tuple[tuple[int, int, float], ...]
     choices: tuple[int, int]
     text: tuple[int, int]
 
@@ -110,7 +110,7 @@ class Sizes:
     @classmethod
     def tiny(cls) -> Sizes:
         buckets = (pointing.Bucket(192, 128, 2, 1.0, "native"), pointing.Bucket(192, 128, 2, 1.0, "zoom"))
-        return cls(buckets, ((160, 2),), (2, 160), (2, 96))
+        return cls(buckets, ((160, 2, 1.0),), (2, 160), (2, 96))
 
 
 def loaders(data: Data, sizes: Sizes, share: float, seed: int, workers: tuple[int, int, int]) -> dict[str, Iterator]:
@@ -122,7 +122,8 @@ def loaders(data: Data, sizes: Sizes, share: float, seed: int, workers: tuple[in
         return pointing.batch(rng, screens, data.words, bucket)
 
     def line(rng: random.Random) -> Arrays:
-        return retrieval.batch(rng, data.material, data.words, rng.choice(sizes.lines))
+        bucket = rng.choices(sizes.lines, [share for *_, share in sizes.lines])[0]
+        return retrieval.batch(rng, data.material, data.words, bucket)
 
     def choice(rng: random.Random) -> Arrays:
         return decide.batch(rng, data.material, data.words, *sizes.choices)

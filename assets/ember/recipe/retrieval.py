@@ -23,8 +23,8 @@ from .logs import FORMATS, Document, Line, lexical, log_document
 from .shape import Words
 from .values import SERVICES, Values
 
-BUCKETS = ((1024, 16), (2048, 8), (4096, 4), (8192, 2))
-"""(tokens, rows) of the batches training draws from."""
+BUCKETS = ((1024, 16, 1.5), (2048, 8, 2.0), (4096, 4, 2.0), (8192, 2, 0.7))
+"""(tokens, rows, share) of the batches training draws from; the product's windows are 3,072 tokens."""
 STOP = frozenset(
     [
         "with",
@@ -305,10 +305,10 @@ def collate(rows: list[Encoded], length: int) -> dict[str, np.ndarray]:
 
 
 def batch(
-    rng: random.Random, material: Material, words: Words, bucket: tuple[int, int], *, held_out: bool = False
+    rng: random.Random, material: Material, words: Words, bucket: tuple[int, int, float], *, held_out: bool = False
 ) -> dict[str, np.ndarray]:
     """A batch of ``rows`` documents of at most ``tokens`` tokens each."""
-    tokens, rows = bucket
+    tokens, rows, _ = bucket
     encoded = []
     while len(encoded) < rows:
         per_line = rng.uniform(14, 40)
