@@ -172,7 +172,7 @@ def views(rng: random.Random, screens: Screens, bucket: Bucket) -> list[Screen]:
         return [screens.drawn(rng, w, h)]
     width, height = screen.size
     if bucket.view == "zoom":
-        return [view(screen, _window(rng, screen, bucket, rng.uniform(1.5, 3.2)), w, h) for _ in range(3)]
+        return [view(screen, _window(rng, screen, bucket, rng.uniform(1.4, 2.7)), w, h) for _ in range(3)]
     same = abs(width / height / (w / h) - 1) < 0.08
     if same and (bucket.view == "shrunk" or width <= 1.1 * w):
         return [view(screen, (0, 0, width, height), w, h)]
