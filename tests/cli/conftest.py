@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,3 +52,35 @@ def closed_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+class Served(CommandLine):
+    """A command line whose ``ignis serve`` is running."""
+
+    def __init__(self, home: Path, *options: str) -> None:
+        super().__init__(home)
+        self.log: list[str] = []
+        self.server = self.start("serve", "--port", "0", *options, stdout=subprocess.DEVNULL)
+        assert self.server.stderr is not None
+        for line in self.server.stderr:
+            self.log.append(line)
+            if line.startswith("Serving "):
+                break
+        else:
+            pytest.fail(f"ignis serve did not start: {''.join(self.log)}")
+        self.url = self.log[-1].partition(" at ")[2].partition("/v1")[0]
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """The server's exit code."""
+        self.server.send_signal(number)
+        _, err = self.server.communicate(timeout=30)
+        assert "Traceback" not in err
+        return self.server.returncode
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Ember, served; commands find it by themselves."""
+    running = Served(tmp_path_factory.mktemp("served"), "--threads", "1")
+    yield running
+    assert running.stop() == 0
