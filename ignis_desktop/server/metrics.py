@@ -15,6 +15,7 @@ from engine.messages import EngineSnapshot, Finished
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0)
 RATES = (1, 2, 5, 10, 20, 40, 60, 80, 100, 150, 200, 300)
 STATES = ("empty", "planning", "loading", "ready", "draining", "closed", "failed")
+METHODS = ("GET", "POST", "DELETE", "OPTIONS", "HEAD")
 LANE_STATES = ("idle", "prefill", "decode", "parked")
 
 
@@ -114,6 +115,7 @@ class ServerMetrics:
         )
 
     def observe_http(self, method: str, route: str, status: int, seconds: float) -> None:
+        method = method if method in METHODS else "other"  # clients may send any word; labels must stay few
         self._http.labels(method, route, str(status)).inc()
         self._http_seconds.labels(route).observe(seconds)
 

@@ -165,9 +165,10 @@ def bind(host: str, port: int) -> socket.socket:
         listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
-        if error.errno == errno.EADDRINUSE:
+        holder = _holder(port)
+        if error.errno == errno.EADDRINUSE or (error.errno == errno.EACCES and holder):  # Windows says either
             raise ServerError(
-                f"Port {port} is taken{_holder(port)}; close that program or choose another port (0 takes any)."
+                f"Port {port} is taken{holder}; close that program or choose another port (0 takes any)."
             ) from None
         if error.errno == errno.EACCES:
             raise ServerError(f"Port {port} is reserved by the system; choose one above 1023.") from None

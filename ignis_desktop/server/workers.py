@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from starlette.requests import Request
+from starlette.responses import Response
 
 from ignis_desktop.server.bridge import client_watch
 from ignis_desktop.server.errors import ApiError, ClientGone
@@ -35,6 +37,14 @@ class Workers:
         """Run short processor-bound work in a thread."""
         call = partial(work, *args, **kwargs)
         return await asyncio.get_running_loop().run_in_executor(self._preparing, call)
+
+    async def json(self, build: Callable[P, dict[str, Any]], *args: P.args, **kwargs: P.kwargs) -> Response:
+        """A response whose body is built and encoded in a thread: with log probabilities it may take a second."""
+
+        def encoded() -> bytes:
+            return json.dumps(build(*args, **kwargs), ensure_ascii=False, separators=(",", ":")).encode()
+
+        return Response(await self.prepare(encoded), media_type="application/json")
 
     async def answer(self, http: Request, work: Callable[[Callable[[], bool]], T], deadline: float) -> T:
         """Run work that waits for the engine. ``work`` is given a callable that says whether to stop.

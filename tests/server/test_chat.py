@@ -6,12 +6,14 @@ import asyncio
 import json
 import math
 from collections.abc import Callable
+from pathlib import Path
 
 import httpx
 import openai
 import pytest
 
 from engine import Engine
+from ignis_desktop.server.settings import Settings
 from ignis_desktop.server.thread import ServerThread
 
 HELLO = [{"role": "user", "content": "Say hello in one sentence."}]
@@ -267,3 +269,14 @@ def test_models(client: openai.OpenAI, model: str) -> None:
     assert client.models.retrieve(f"{model}@agent").id == f"{model}@agent"
     with pytest.raises(openai.NotFoundError):
         client.models.retrieve("gpt-4o")
+
+
+def test_any_name_can_be_accepted(engine: Engine, tmp_path: Path) -> None:
+    settings = Settings(port=0, accept_any_model=True, runtime_directory=tmp_path)
+    with (
+        ServerThread(engine, settings) as server,
+        openai.OpenAI(base_url=f"{server.url}/v1", api_key="x", max_retries=0) as client,
+    ):
+        answer = client.chat.completions.create(model="gpt-4o@agent", messages=HELLO, max_tokens=1)
+    assert answer.model == engine.info.id
+    assert server.log.records()[-1].request_class == "agent"

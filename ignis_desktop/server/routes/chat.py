@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from pydantic import Field
 
 from engine.messages import Prompt, SamplingParams
@@ -98,7 +98,7 @@ async def chat_completions(http: Request) -> Response:
     if body.stream:
         return EventStreamResponse(reply.frames(run), run)
     (answer,) = await run.collect()
-    return JSONResponse(await state.workers.prepare(reply.whole, answer))
+    return await state.workers.json(reply.whole, answer)
 
 
 def _prepare(engine: Engine, body: ChatBody) -> tuple[Prompt, SamplingParams, bool]:

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from pydantic import Field
 
 from engine.messages import Prompt, SamplingParams, TokenLogprob
@@ -83,7 +83,7 @@ async def completions(http: Request) -> Response:
     if body.stream:
         return EventStreamResponse(reply.frames(run), run)
     answers = await run.collect()
-    return JSONResponse(await state.workers.prepare(reply.whole, answers))
+    return await state.workers.json(reply.whole, answers)
 
 
 def _prepare(engine: Engine, body: CompletionBody) -> tuple[list[Prompt], SamplingParams]:

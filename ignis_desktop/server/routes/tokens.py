@@ -38,7 +38,7 @@ async def tokenize(http: Request) -> Response:
     state.model_for(body.model)
     if (body.prompt is None) == (body.messages is None):
         raise bad_request("Send either prompt (a text) or messages (a conversation).", "prompt")
-    return JSONResponse(await state.workers.prepare(_tokenize, state, body))
+    return await state.workers.json(_tokenize, state, body)
 
 
 @router.post("/v1/detokenize", openapi_extra=documented(DetokenizeBody))
