@@ -185,7 +185,11 @@ class Screen:
             label=f"{self.width}×{self.height} screenshot",
             deadline=deadline,
         )
-        _, finished = run(self._engine, request, on_progress, cancelled)
+        try:
+            _, finished = run(self._engine, request, on_progress, cancelled)
+        except BaseException:
+            self._engine.release(self.id)  # it may have been retained just before the asker gave up
+            raise
         if self._closed:  # while it was being encoded again
             self._engine.release(self.id)
         self.input_tokens = finished.usage.prompt_tokens

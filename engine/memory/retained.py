@@ -33,6 +33,11 @@ class RetainedStore:
     def free_slots(self) -> int:
         return len(self._free)
 
+    @property
+    def pages(self) -> int:
+        """Pages that all prefixes hold together."""
+        return sum(len(entry.pages) for entry in self._entries.values())
+
     def take_slot(self) -> int:
         """A slot for a new prefix. Raises ``IndexError`` when all are taken (evict first)."""
         return self._free.pop()

@@ -51,6 +51,8 @@ class Lanes:
                 f"has {self.pages.total}. Ask for less, or load with more kv_tokens.",
                 code="context_length_exceeded",
             )
+        if self.pages.free + self.retained.pages - kept < needed:
+            return False  # only the end of a running request helps; prefixes are not dropped in vain
         # The job's own prefix is the most recently used one: it is evicted last, and must not be.
         while self.pages.free < needed and len(self.retained) > (prefix is not None):
             self._drop(self.retained.evict())

@@ -165,6 +165,22 @@ def test_live_work_goes_before_retained_prefixes(load_tiny: LoadTiny) -> None:
     assert settled(engine).retained == 0
 
 
+def test_prefixes_are_not_dropped_in_vain(load_tiny: LoadTiny, passes: Passes) -> None:
+    """What waits for a running request's pages leaves the prefixes that would not help it."""
+    engine = load_tiny(kv_tokens=512, lanes=2)
+    retain(engine, "kept", text_ids(engine, 64))
+    passes.hold()
+    running = engine.submit(generation([1], max_tokens=250, **GREEDY))
+    passes.held()
+    waiting = engine.submit(generation([2], max_tokens=440, **GREEDY))
+    passes.step()
+    passes.step()
+    running.cancel()
+    passes.free()
+    assert len(collect(waiting).ids) == 440
+    assert read(engine, [5], labels=LABELS, prefix="kept").scores is not None
+
+
 def test_a_read_does_not_evict_its_own_prefix(load_tiny: LoadTiny) -> None:
     engine = load_tiny(kv_tokens=512, lanes=2)
     retain(engine, "mine", text_ids(engine, 256))

@@ -17,7 +17,7 @@ from engine.answers.asking import CancelledError, head_span
 from engine.answers.point import Screen, place_of
 from engine.messages import Prompt, RequestError
 from tests.conftest import LoadTiny
-from tests.engine.requests import Passes, read, retain, settled, text_ids
+from tests.engine.requests import Passes, read, retain, settled, text_ids, wait_until
 from tests.tiny import CELL
 
 
@@ -118,6 +118,19 @@ def test_closing_frees_and_is_final(tiny: Engine) -> None:
 def test_giving_up_while_encoding(tiny: Engine) -> None:
     with pytest.raises(CancelledError):
         open_screen(tiny, cancelled=lambda: True)
+    assert settled(tiny).retained == 0
+
+
+def test_giving_up_as_the_encoding_ends(tiny: Engine) -> None:
+    """The prefix that nobody will ask for is dropped."""
+
+    def at_the_end(done: int, total: int) -> None:
+        if done == total:
+            wait_until(lambda: settled(tiny).retained == 1)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        open_screen(tiny, on_progress=at_the_end)
     assert settled(tiny).retained == 0
 
 
