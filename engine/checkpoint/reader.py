@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ class Checkpoint:
         self._read: set[str] = set()
         self._bytes_read = 0
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         """Bytes of all tensors that the model needs, as stored."""
         return sum(entry.nbytes for entry in self._entries.values())
