@@ -27,16 +27,23 @@ class ChatWorker(QObject):
         super().__init__(parent)
         self._path = path
         self._database: ChatDatabase | None = None
+        self._closed = False
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="chats")
         self._answered.connect(self._deliver)
         self._thread.submit(self._guarded, self._open)
 
     def call(self, method: str, *arguments: Any, then: Callable[[Any], None] | None = None) -> None:
-        """``ChatDatabase.method(*arguments)`` in the worker; ``then`` gets its result in the window's thread."""
+        """``ChatDatabase.method(*arguments)`` in the worker; ``then`` gets its result in the window's thread.
+
+        After ``close`` nothing happens: an answer that ends with the program has been kept by then.
+        """
+        if self._closed:
+            return
         self._thread.submit(self._guarded, self._run, method, arguments, then)
 
     def close(self) -> None:
         """Finishes what was asked for, then closes the file."""
+        self._closed = True
         self._thread.submit(self._close)
         self._thread.shutdown(wait=True)
 

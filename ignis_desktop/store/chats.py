@@ -117,7 +117,10 @@ class ChatDatabase:
             )
             values = (pattern, pattern)
         rows = self._db.execute(sql + " ORDER BY updated DESC", values)
-        return [Conversation(*row[:6], bool(row[6]), row[7]) for row in rows]
+        return [
+            Conversation(key, title, created, updated, system_prompt, preset, bool(thinking), head)
+            for key, title, created, updated, system_prompt, preset, thinking, head in rows
+        ]
 
     def messages(self, conversation: str) -> list[Message]:
         """Every message of every branch, oldest first."""
@@ -133,7 +136,21 @@ class ChatDatabase:
             " WHERE conversation = ? ORDER BY created, rowid",
             (conversation,),
         )
-        return [Message(*row[:6], json.loads(row[6]), row[7], row[8], tuple(pictures.get(row[0], ()))) for row in rows]
+        return [
+            Message(
+                key,
+                home,
+                parent,
+                role,
+                content,
+                thinking,
+                json.loads(numbers),
+                error,
+                created,
+                tuple(pictures.get(key, ())),
+            )
+            for key, home, parent, role, content, thinking, numbers, error, created in rows
+        ]
 
     def save_conversation(self, conversation: Conversation) -> None:
         """Adds it or replaces what is kept of it; does not touch its messages."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QActionGroup, QColor, QGuiApplication, QPainter, QPaintEvent
-from PySide6.QtWidgets import QAbstractButton, QMenu, QPushButton, QToolButton, QWidget
+from PySide6.QtGui import QActionGroup, QColor, QGuiApplication, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QAbstractButton, QMenu, QPushButton, QStyle, QStyleOptionButton, QToolButton, QWidget
 
 from ignis_desktop.widgets import icons
 from ignis_desktop.widgets.texts import tr
@@ -138,9 +138,16 @@ class Select(QPushButton):
         self.chosen.emit(key)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        super().paintEvent(event)
+        # The style sheet cannot pad the text of a button with a menu, so that frame and text are drawn apart.
+        option = QStyleOptionButton()
+        self.initStyleOption(option)
+        option.text = ""
+        option.features &= ~QStyleOptionButton.ButtonFeature.HasMenu
         theme = tokens()
         painter = QPainter(self)
+        self.style().drawControl(QStyle.ControlElement.CE_PushButton, option, painter, self)
+        painter.setPen(QColor(theme.text if self.isEnabled() else theme.disabled))
+        painter.drawText(self.rect().adjusted(10, 0, -26, 0), Qt.AlignmentFlag.AlignVCenter, self.text())
         colour = theme.secondary if self.isEnabled() else theme.disabled
         image = icons.pixmap("chevron-down", colour, 14, self.devicePixelRatioF())
         painter.drawPixmap(self.width() - 22, (self.height() - 14) // 2, image)
@@ -167,15 +174,14 @@ class Switch(QAbstractButton):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         track = QRectF(4, 4, 36, 20)
         if self.hasFocus():
-            pen = painter.pen()
-            pen.setColor(QColor(theme.accent))
-            pen.setWidth(2)
-            painter.setPen(pen)
+            painter.setPen(QPen(QColor(theme.accent), 2))
             painter.drawRoundedRect(track.adjusted(-3, -3, 3, 3), 13, 13)
-        painter.setPen(Qt.PenStyle.NoPen)
         on = self.isChecked()
-        painter.setBrush(QColor(theme.disabled if not self.isEnabled() else theme.text if on else theme.secondary))
-        painter.drawRoundedRect(track, 10, 10)
-        painter.setBrush(QColor(theme.panel))
-        painter.drawEllipse(QRectF(track.right() - 18 if on else track.left() + 2, track.top() + 2, 16, 16))
+        colour = QColor(theme.disabled if not self.isEnabled() else theme.text if on else theme.secondary)
+        painter.setPen(QPen(colour, 1.5))
+        painter.setBrush(colour if on else QColor(theme.panel))
+        painter.drawRoundedRect(track.adjusted(1, 1, -1, -1), 9, 9)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(theme.panel) if on else colour)
+        painter.drawEllipse(QRectF(track.right() - 16 if on else track.left() + 4, track.top() + 4, 12, 12))
         painter.end()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QFrame, QGridLayout, QWidget
 
 from ignis_desktop.widgets.buttons import CopyButton
 from ignis_desktop.widgets.rich_text import ProseView, code_document, no_wrap_view
+
+_SCROLL_BAR = 12
 
 
 class CodePanel(QFrame):
@@ -41,6 +45,7 @@ class CodePanel(QFrame):
         code, language = self._shown
         self._document = code_document(code.removesuffix("\n"), language)
         self._view.setDocument(self._document)
+        self._view.setMinimumHeight(math.ceil(self._document.size().height()) + _SCROLL_BAR)
 
     def changeEvent(self, event: QEvent) -> None:
         if event.type() == QEvent.Type.PaletteChange:

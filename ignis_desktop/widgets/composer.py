@@ -209,5 +209,5 @@ class _Edit(QTextEdit):
 def _png(image: QImage) -> bytes:
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    image.save(buffer, b"PNG")
+    image.save(buffer, "PNG")  # type: ignore[call-overload]  # takes a str, whatever its stub says
     return bytes(buffer.data().data())

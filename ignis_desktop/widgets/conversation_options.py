@@ -49,7 +49,7 @@ class ConversationOptions(QFrame):
         self.thinking.setChecked(thinking)
         self._thinking_row.setVisible(can_think)
         self.adjustSize()
-        self.move(below.mapToGlobal(QPoint(below.width() - self.width(), below.height() + 4)))
+        self.move(below.mapToGlobal(QPoint(below.width() - self.width(), below.height() + 14)))
         self.show()
         self.system.setFocus()
 

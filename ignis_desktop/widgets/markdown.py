@@ -88,7 +88,9 @@ class GrowingMarkdown:
 
 def _blocks(source: str, theme: Tokens) -> list[_Block]:
     env: dict[str, object] = {}
-    tokens = _parser.parse(source.replace("\r\n", "\n"), env)
+    source = source.replace("\r\n", "\n")
+    tokens = _parser.parse(source, env)
+    lines = source.splitlines(keepends=True)
     blocks: list[_Block] = []
     start = 0
     for index, token in enumerate(tokens):
@@ -100,7 +102,11 @@ def _blocks(source: str, theme: Tokens) -> list[_Block]:
             language = first.info.split()[0] if first.info.strip() else ""
             piece = Piece("code", first.content.removesuffix("\n"), language)
         else:
-            piece = Piece("prose", _html(tokens[start : index + 1], theme, env))
+            html = _html(tokens[start : index + 1], theme, env)
+            if first.map and first.type != "hr" and not re.sub(r"<[^>]*>|\s", "", html):
+                # Nothing to see, e.g. "1. 2. 3.", which is three lists inside each other: then as it was written.
+                html = f"<p>{escape(''.join(lines[first.map[0] : first.map[1]]))}</p>"
+            piece = Piece("prose", html)
         blocks.append(_Block(piece, line))
         start = index + 1
     return blocks

@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from PySide6.QtCore import QRect
-from PySide6.QtGui import QTextDocument
+from PySide6.QtCore import QRect, Qt
+from PySide6.QtGui import QFontMetrics, QTextDocument
 
 from ignis_desktop.widgets.markdown import GrowingMarkdown, Piece, render, with_caret
 from ignis_desktop.widgets.rich_text import document_for, height_for, plain_document
-from ignis_desktop.widgets.theme import tokens
+from ignis_desktop.widgets.theme import tokens, ui_font
 from ignis_desktop.widgets.thumbnails import SIDE as THUMBNAIL_SIDE
 
 GAP = 8
@@ -142,13 +142,13 @@ class MessageRender:
             for index, block in enumerate(self.blocks):
                 put("block", block.height(width), index=index)
         if item.note:
-            put("note", 20)
+            put("note", _small_height(item.note, width))
         if item.error:
             put("error", self._error_height(width))
         if not item.streaming:
             put("actions", ROW, gap=0)
             if item.numbers:
-                put("numbers", 20, gap=0)
+                put("numbers", _small_height(item.numbers, width), gap=0)
         # A question belongs to the answer under it.
         return placed, y + (MESSAGE_GAP // 4 if item.role == "user" else MESSAGE_GAP)
 
@@ -179,3 +179,9 @@ class MessageRender:
         """Roughly how high ``item`` will be, without laying anything out."""
         lines = item.text.count("\n") + len(item.text) * 7 // max(width, 1) + 1
         return lines * 21 + ROW + MESSAGE_GAP + (THUMBNAIL_SIDE if item.images else 0)
+
+
+def _small_height(text: str, width: int) -> int:
+    """Pixels of a wrapped line of small text."""
+    metrics = QFontMetrics(ui_font(12))
+    return metrics.boundingRect(QRect(0, 0, width, 1000), Qt.TextFlag.TextWordWrap, text).height() + 4

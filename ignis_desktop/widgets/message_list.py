@@ -114,7 +114,8 @@ class MessageList(QAbstractScrollArea):
         self._relayout()
 
     def _column(self) -> tuple[int, int]:
-        available = self.viewport().width()
+        # Of the whole widget, so that the column does not move when the scroll bar comes and goes.
+        available = self.width()
         width = max(200, min(COLUMN_WIDTH, available - 2 * _MARGIN))
         return (available - width) // 2, width
 

@@ -115,7 +115,7 @@ class MessageView(QWidget):
         return fold
 
     def _label(self, tone: str) -> QLabel:
-        label = QLabel(self)
+        label = QLabel(self, wordWrap=True)
         label.setProperty("tone", tone)
         label.setProperty("kind", "small")
         return label

@@ -140,7 +140,7 @@ class RequestTable(QTableView):
         header.setSectionsClickable(False)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         header.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
-        for column, width in ((0, 92), (2, 128), (3, 92), (4, 84), (5, 104), (6, 128)):
+        for column, width in ((0, 92), (2, 240), (3, 100), (4, 84), (5, 104), (6, 140)):
             self.setColumnWidth(column, width)
         self._empty = QLabel(tr("requests.none"), self.viewport(), alignment=Qt.AlignmentFlag.AlignCenter)
         self._empty.setProperty("tone", "secondary")

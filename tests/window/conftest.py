@@ -6,16 +6,26 @@ import gc
 import os
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
-import torch  # noqa: F401 - before PySide6, as in ignis_desktop.app
 import pytest
-from PySide6.QtCore import QEvent, QThreadPool, QtMsgType
+import torch  # noqa: F401 - before PySide6, as in ignis_desktop.app
+from PySide6.QtCore import QEvent, Qt, QThreadPool, QtMsgType
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from engine.config import EngineConfig
+from ignis_desktop.engine_thread import EngineThread
+from ignis_desktop.panels.chat import ChatPanel
+from ignis_desktop.panels.presets import PRESETS
+from ignis_desktop.panels.window import MainWindow
+from ignis_desktop.server_control import ServerControl
+from ignis_desktop.store.chat_worker import ChatWorker
+from ignis_desktop.store.paths import data_dir
+from ignis_desktop.store.settings import SettingsFile
 from ignis_desktop.widgets import texts, thumbnails
 from ignis_desktop.widgets.theme import Theme
 
@@ -77,3 +87,106 @@ def settle(app: QApplication) -> None:
 @pytest.fixture
 def settled(qapp: QApplication, qtbot: QtBot):
     return lambda: settle(qapp)
+
+
+ANSWER = 64
+"""Tokens of an answer, unless a test asks for more."""
+
+
+# The window around a real engine with a tiny model: every answer is noise, but it streams, ends and can be stopped.
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from tests.tiny import write_tiny
+
+    return write_tiny(tmp_path_factory.mktemp("window") / "tiny", context=4096)
+
+
+@pytest.fixture(scope="session")
+def engine_thread(qapp: QApplication, tiny_model: Path) -> Iterator[EngineThread]:
+    thread = EngineThread(EngineConfig(model=tiny_model, threads=1, dtype="float32", generation_cap=ANSWER))
+    thread.start()
+    # Its pool's threads live as long as it does: start them before a test counts threads.
+    barrier = threading.Barrier(3)
+    for _ in range(2):
+        thread._pool.submit(barrier.wait)
+    barrier.wait()
+    thread.engine.wait_ready(60)
+    yield thread
+    assert thread.stop()
+
+
+@dataclass
+class Opened:
+    """A window and what it stands on."""
+
+    window: MainWindow
+    engine: EngineThread
+    server: ServerControl
+    worker: ChatWorker
+    settings: SettingsFile
+    qtbot: QtBot
+
+    @property
+    def chat(self) -> ChatPanel:
+        return self.window.chat
+
+    def ask(self, text: str, seconds: float = 30) -> str:
+        """Types a question, sends it, waits for the answer's end; returns the answer's id."""
+        self.chat.composer.set_text(text)
+        self.qtbot.keyClick(self.chat.composer.edit, Qt.Key.Key_Return)
+        self.answered(seconds)
+        return self.chat.session.items()[-1].id
+
+    def answered(self, seconds: float = 30) -> None:
+        self.qtbot.waitUntil(lambda: not self.chat.session.running, timeout=int(seconds * 1000))
+
+    def writing(self) -> None:
+        """Waits until the answer has begun."""
+        self.qtbot.waitUntil(lambda: bool(self.chat.session.items()[-1].text), timeout=20_000)
+
+
+@pytest.fixture
+def open_window(engine_thread: EngineThread, theme: Theme, qtbot: QtBot, qapp: QApplication):
+    """Opens windows on the same files, one after the other."""
+    opened: list[Opened] = []
+
+    def close(one: Opened) -> None:
+        one.window.close()
+        one.chat.stop()
+        one.answered()
+        one.chat.session.close()
+        one.server.close()
+        one.worker.close()
+        one.window.deleteLater()
+        settle(qapp)
+
+    def open_one(language: str = "en") -> Opened:
+        while opened:
+            close(opened.pop())
+        texts.use_language(language)
+        settings = SettingsFile()
+        server = ServerControl(engine_thread.engine, settings.values)
+        worker = ChatWorker(data_dir() / "chats.sqlite3")
+        window = MainWindow(engine_thread, server, worker, settings, theme)
+        window.show()
+        one = Opened(window, engine_thread, server, worker, settings, qtbot)
+        opened.append(one)
+        window.show_snapshot(engine_thread.snapshot)
+        return one
+
+    yield open_one
+    while opened:
+        close(opened.pop())
+
+
+@pytest.fixture
+def long_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers that do not end by themselves within a test."""
+    monkeypatch.setitem(PRESETS, "model", {"max_tokens": 3000, "ignore_eos": True})
+
+
+@pytest.fixture
+def opened(open_window) -> Opened:
+    return open_window()

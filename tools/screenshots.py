@@ -1,0 +1,192 @@
+"""Screenshots of every panel, with real answers and real requests: python tools/screenshots.py OUT
+
+Light and dark, 1280×800 and 1920×1080 pixels, at 100 % and 150 %. Runs without a display.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SIZES = ((1280, 800), (1920, 1080))
+SCALES = ("1", "1.5")
+QUESTIONS = (
+    "Say hello in one sentence.",
+    "What is a log file, and what is it good for?",
+    "Give me three tips for writing clear e-mails.",
+)
+_TIMEOUT = 300.0
+_ANSWER_SECONDS = 20.0
+"""A small model may not find an end: then it is stopped, as a person would."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, help="folder for the pictures")
+    parser.add_argument("--model", type=Path, help="checkpoint folder; the bundled Ember by default")
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads of the engine")
+    parser.add_argument("--language", choices=("en", "ko"), default="en")
+    parser.add_argument("--scale", choices=SCALES, help="only this scale, in this process")
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    if arguments.scale:
+        return take_all(arguments)
+    for scale in SCALES:
+        # Qt reads the scale once, when the application starts.
+        environment = os.environ | {"QT_SCALE_FACTOR": scale, "QT_QPA_PLATFORM": "offscreen"}
+        subprocess.run([sys.executable, __file__, *sys.argv[1:], "--scale", scale], env=environment, check=True)
+    return 0
+
+
+def take_all(arguments: argparse.Namespace) -> int:
+    """Everything at one scale: asks, waits for the answers, then goes through panels, themes and sizes."""
+    sys.path.insert(0, str(ROOT))
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["IGNIS_DATA_DIR"] = folder
+        os.environ["IGNIS_RUNTIME_DIR"] = folder
+        import ignis_desktop.app as app_module
+        from engine.config import EngineConfig
+        from ignis_desktop.store.settings import SettingsFile
+
+        SettingsFile().change(port=8000, language=arguments.language, theme="light")
+        app = app_module.QApplication(["ignis"])
+        desktop = app_module.Desktop(app, EngineConfig(model=arguments.model, threads=arguments.threads))
+        desktop.start()
+        try:
+            converse(app, desktop)
+            call_server(app, desktop)
+            shoot(app, desktop, arguments.out, float(arguments.scale))
+        finally:
+            desktop.window.close()
+    return 0
+
+
+def wait(app, until: Callable[[], bool]) -> None:
+    """Runs the event loop until ``until()``; raises ``TimeoutError`` after five minutes."""
+    end = time.monotonic() + _TIMEOUT
+    while not until():
+        if time.monotonic() > end:
+            raise TimeoutError("the window did not get there in time")
+        app.processEvents()
+        time.sleep(0.01)
+
+
+def rest(app, seconds: float = 0.3) -> None:
+    end = time.monotonic() + seconds
+    wait(app, lambda: time.monotonic() > end)
+
+
+def converse(app, desktop) -> None:
+    """Two conversations with real answers, the longer one with two versions of an answer and its numbers."""
+    session = desktop.window.chat.session
+    wait(app, lambda: desktop.engine.snapshot.state in ("ready", "failed"))
+
+    def answered() -> None:
+        end = time.monotonic() + _ANSWER_SECONDS
+        wait(app, lambda: not session.running or time.monotonic() > end)
+        session.stop()
+        wait(app, lambda: not session.running)
+
+    session.send(QUESTIONS[0])
+    answered()
+    session.new()
+    for question in QUESTIONS[1:]:
+        session.send(question)
+        answered()
+    session.regenerate(session.items()[-1].id)
+    answered()
+    session.toggle("numbers", session.items()[-1].id)
+
+
+def call_server(app, desktop) -> None:
+    """Real requests over a real socket, from threads, so that the window goes on."""
+    import threading
+
+    import httpx
+
+    wait(app, lambda: desktop.server.state in ("running", "failed"))
+    if desktop.server.state == "failed":
+        raise SystemExit(desktop.server.reason)
+
+    def ask() -> None:
+        with httpx.Client(base_url=desktop.server.url, timeout=120, trust_env=False) as client:
+            model = client.get("/v1/models").json()["data"][0]["id"]
+            client.get("/health")
+            for question in QUESTIONS[:2]:
+                body = {"model": model, "messages": [{"role": "user", "content": question}], "max_tokens": 24}
+                client.post("/v1/chat/completions", json=body)
+            client.post("/v1/tokenize", json={"prompt": "How many tokens is this?"})
+            client.post("/v1/completions", json={"model": model, "prompt": "The log says", "max_tokens": 8})
+            client.get("/v1/nothing")
+            client.get("/v1/engine")
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    wait(app, lambda: not thread.is_alive())
+
+
+def shoot(app, desktop, out: Path, scale: float) -> None:
+    window = desktop.window
+
+    def empty_chat() -> None:
+        window.show_panel("chat")
+        window.chat.new_conversation()
+
+    def chat() -> None:
+        window.show_panel("chat")
+        window.chat.session.open(next(row.id for row in window.chat.session.rows()))
+
+    def options() -> None:
+        chat()
+        window.chat.open_options()
+
+    def palette() -> None:
+        chat()
+        window.open_palette()
+
+    scenes: dict[str, Callable[[], None]] = {
+        "chat": chat,
+        "chat-empty": empty_chat,
+        "chat-options": options,
+        "server": lambda: window.show_panel("server"),
+        "settings": lambda: window.show_panel("settings"),
+        "palette": palette,
+    }
+    for width, height in SIZES:
+        window.resize(round(width / scale), round(height / scale))
+        for theme in ("light", "dark"):
+            desktop.theme.apply(theme)
+            for name, show in scenes.items():
+                show()
+                rest(app)
+                picture = window.grab()
+                if window.chat.options.isVisible():
+                    place = window.mapFromGlobal(window.chat.options.pos())
+                    with painting(picture) as painter:
+                        painter.drawPixmap(place, window.chat.options.grab())
+                window.chat.options.hide()
+                window.palette_box.hide()
+                picture.save(str(out / f"{name}-{theme}-{width}x{height}-{round(scale * 100)}.png"))
+
+
+@contextlib.contextmanager
+def painting(picture):
+    from PySide6.QtGui import QPainter
+
+    painter = QPainter(picture)
+    try:
+        yield painter
+    finally:
+        painter.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
