@@ -20,9 +20,9 @@ E4M3_MAX = 448.0
 E2M1 = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0])
 _PAIRS = torch.stack([E2M1[torch.arange(256) % 16], E2M1[torch.arange(256) // 16]], dim=-1)
 """Byte → (even column, odd column): the low nibble comes first."""
-_MIDPOINTS = torch.tensor([0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0])
-_SCALE_STEPS = range(-6, 3)
-"""E4M3 codes tried around the one that maps a block's largest value to 6; clipping it often costs less."""
+_SCALE_STEPS = range(-2, 9)
+"""E4M3 codes tried around the one that maps a block's largest value to 6 (8 to an octave): clipping it a little, or
+mapping it to 4 or 3, where values lie closer, often costs less. Steps beyond these were never chosen."""
 
 ScaleKind = Literal["tensor", "row", "block"]
 
@@ -95,20 +95,25 @@ def nvfp4_block_scale(blocks: Tensor) -> Tensor:
     for step in _SCALE_STEPS:
         code = (start + step).clamp(1, 0x7E)  # 0x7E is 448, the largest finite value; 0 would erase the block
         scale = code.to(torch.uint8).view(torch.float8_e4m3fn).float()[..., None]
-        error = (E2M1[encode_e2m1(blocks / scale).int()] * scale - blocks).square().sum(-1)
+        error = (round_e2m1(blocks / scale) * scale - blocks).square().sum(-1)
         better = error < best
         best = torch.where(better, error, best)
         chosen = torch.where(better, code, chosen)
     return chosen.to(torch.uint8).view(torch.float8_e4m3fn)
 
 
+def round_e2m1(values: Tensor) -> Tensor:
+    """Nearest E2M1 value of each; ties go to the even code, values beyond ±6 saturate."""
+    magnitude = values.abs().clamp(max=E2M1_MAX)
+    step = torch.where(magnitude < 2, 0.5, torch.where(magnitude < 4, 1.0, 2.0))
+    return torch.copysign((magnitude / step).round() * step, values)
+
+
 def encode_e2m1(values: Tensor) -> Tensor:
-    """Nearest E2M1 code (uint8 0–15) of each value; ties go to the even code, values beyond ±6 saturate."""
-    magnitude = values.abs()
-    up = torch.bucketize(magnitude, _MIDPOINTS, right=True)
-    down = torch.bucketize(magnitude, _MIDPOINTS)
-    code = torch.where(up % 2 == 0, up, down)
-    return (code + 8 * torch.signbit(values)).to(torch.uint8)
+    """Code (uint8 0–15) of the nearest E2M1 value, as :func:`round_e2m1` rounds."""
+    v = round_e2m1(values).abs()
+    code = torch.where(v < 2, 2 * v, torch.where(v < 4, v + 2, v / 2 + 4)).to(torch.uint8)
+    return code + 8 * torch.signbit(values).to(torch.uint8)
 
 
 def pack_nibbles(codes: Tensor) -> Tensor:

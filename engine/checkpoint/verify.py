@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,16 +85,15 @@ def _bad_text(path: Path, config: ModelConfig) -> list[str]:
         tokenizer = Tokenizer(path)
     except EngineError as error:
         return [error.message]
-    checks: list[Callable[[], object]] = [lambda: ChatTemplate(path, tokenizer)]
     problems = []
     if len(tokenizer.token_bytes) > config.text.vocab_size:
         problems.append(
             f"{path / 'tokenizer.json'} has {len(tokenizer.token_bytes):,} tokens but the embedding "
             f"{config.text.vocab_size:,} rows; the files do not belong together."
         )
-    for check in checks:
-        try:
-            check()
-        except EngineError as error:
-            problems.append(error.message)
+    try:
+        if not ChatTemplate(path, tokenizer).exists:
+            problems.append(f"{path} has no chat template; copy chat_template.jinja from the model's publisher.")
+    except EngineError as error:
+        problems.append(error.message)
     return problems

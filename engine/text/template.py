@@ -1,25 +1,31 @@
 """The checkpoint's chat template: messages to token ids.
 
-What users write never becomes a special token: before rendering, a guard character is put inside every special
-token's text that stands in a message, and the rendered prompt is cut at unguarded special tokens only.
+The template is rendered once, as a whole, so that its logic sees what it was written for. What users write never
+becomes a special token on the way: before rendering, a guard is put inside every special token's text that stands in a
+message, and inside every beginning of one that a text ends with (what follows might complete it); the rendered prompt
+is cut at unguarded special tokens only, then the guards come out. Ordinary text is tokenised exactly as the publisher's
+own tools tokenise it.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
-from jinja2 import TemplateError
+from jinja2 import TemplateSyntaxError
+from jinja2.ext import loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from engine.messages import ImageInput, RequestError
+from engine.text.thinking import OPEN, split_reasoning
 from engine.text.tokenizer import Tokenizer, TokenizerError
 
-GUARD = "\ufdd0"
-"""A Unicode noncharacter, which no text should hold: put inside a special token's text, it keeps it text."""
+_GUARD = "\ufdd0"
+"""A Unicode noncharacter, which no text should hold; repeated until no text of the request holds it."""
 
 ROLES = ("system", "user", "assistant", "tool")
 
@@ -35,19 +41,22 @@ class ChatTemplate:
             TokenizerError: the template does not parse.
         """
         self._tokenizer = tokenizer
-        longest_first = sorted(tokenizer.added_tokens, key=len, reverse=True)
-        self._added = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
+        self._starts = _starts(tokenizer.added_tokens)
         source = _source(folder)
-        self.thinks = source is not None and "enable_thinking" in source and tokenizer.token_id("<think>") is not None
+        self.exists = source is not None
+        self.thinks = source is not None and "enable_thinking" in source and tokenizer.token_id(OPEN) is not None
         """Whether the template can open an answer with a reasoning block."""
-        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, autoescape=False)
+        environment = ImmutableSandboxedEnvironment(
+            trim_blocks=True, lstrip_blocks=True, autoescape=False, extensions=[loopcontrols]
+        )
         environment.globals["raise_exception"] = _refuse
+        environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
         environment.filters["tojson"] = _tojson
-        environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False}
         try:
             self._template = None if source is None else environment.from_string(source)
-        except TemplateError as error:
-            raise TokenizerError(f"The chat template in {folder} does not parse: {error}") from None
+        except TemplateSyntaxError as error:
+            where = f"line {error.lineno}: {error.message}"
+            raise TokenizerError(f"The chat template in {folder} does not parse ({where}).") from None
 
     def encode(
         self,
@@ -71,10 +80,12 @@ class ChatTemplate:
             raise RequestError("messages is empty; send at least one.", param="messages")
         images: list[ImageInput] = []
         known: dict[str, Any] = {
-            "messages": [self._message(i, message, images) for i, message in enumerate(messages)],
-            "tools": self._guarded(list(tools)) if tools else None,
-            "add_generation_prompt": True,
+            "messages": [_message(i, message, images) for i, message in enumerate(messages)],
+            "tools": list(tools) if tools else None,
         }
+        guard = _unused_guard(known)
+        known = _changed(known, lambda text: self._guard(text, guard))
+        known["add_generation_prompt"] = True
         if enable_thinking is not None:
             known["enable_thinking"] = enable_thinking
         try:
@@ -83,69 +94,98 @@ class ChatTemplate:
             raise
         except Exception as error:  # a template is a program: it may fail in any way on messages it does not expect
             raise RequestError(f"The chat template cannot take these messages: {error}", param="messages") from None
-        return self._tokenizer.encode_marked(text, GUARD), images
+        return self._tokenizer.encode_marked(text, guard), images
 
-    def _message(self, index: int, message: Mapping[str, Any], images: list[ImageInput]) -> dict[str, Any]:
-        if not isinstance(message, Mapping):
-            raise RequestError(f"messages[{index}] must be an object with role and content.", param="messages")
-        role = "system" if message.get("role") == "developer" else message.get("role")
-        if role not in ROLES:
-            raise RequestError(
-                f"messages[{index}].role must be one of {', '.join(ROLES)}, not {role!r}.", param="messages"
-            )
-        out: dict[str, Any] = {"role": role, "content": self._content(index, message.get("content"), images)}
-        for key in ("reasoning_content", "name", "tool_call_id"):
-            if isinstance(message.get(key), str):
-                out[key] = self._guard(message[key])
-        calls = message.get("tool_calls")
-        if calls:
-            if not isinstance(calls, list | tuple):
-                raise RequestError(f"messages[{index}].tool_calls must be a list.", param="messages")
-            out["tool_calls"] = [self._tool_call(index, call) for call in calls]
-        return out
+    def _guard(self, text: str, guard: str) -> str:
+        return self._starts.sub(lambda start: start[0] + guard, text)
 
-    def _content(self, index: int, content: object, images: list[ImageInput]) -> object:
-        if content is None:
-            return ""
-        if isinstance(content, str):
-            return self._guard(content)
-        if not isinstance(content, Sequence):
-            raise RequestError(f"messages[{index}].content must be a text or a list of parts.", param="messages")
-        parts: list[dict[str, object]] = []
-        for part in content:
-            if isinstance(part, Mapping) and part.get("type") == "text" and isinstance(part.get("text"), str):
-                parts.append({"type": "text", "text": self._guard(part["text"])})
-            elif isinstance(part, Mapping) and isinstance(part.get("image"), ImageInput):
-                parts.append({"type": "image"})
-                images.append(part["image"])
-            else:
-                kind = part.get("type") if isinstance(part, Mapping) else type(part).__name__
-                raise RequestError(
-                    f"messages[{index}]: parts are of type text or image, not {kind!r}.", param="messages"
-                )
-        return parts
 
-    def _tool_call(self, index: int, call: Mapping[str, Any]) -> dict[str, Any]:
-        """Templates iterate over arguments, clients send them as a JSON text."""
-        try:
-            function = call["function"]
-            arguments = function["arguments"]
-            parsed = json.loads(arguments or "{}") if isinstance(arguments, str) else arguments
-            return {"type": "function", "function": self._guarded({"name": function["name"], "arguments": parsed})}
-        except (KeyError, TypeError, ValueError) as error:
-            raise RequestError(f"messages[{index}].tool_calls cannot be read: {error!r}", param="messages") from None
+def _message(index: int, message: Mapping[str, Any], images: list[ImageInput]) -> dict[str, Any]:
+    if not isinstance(message, Mapping):
+        raise RequestError(f"messages[{index}] must be an object with role and content.", param="messages")
+    role = "system" if message.get("role") == "developer" else message.get("role")
+    if role not in ROLES:
+        raise RequestError(f"messages[{index}].role must be one of {', '.join(ROLES)}, not {role!r}.", param="messages")
+    out: dict[str, Any] = {"role": role, "content": _content(index, message.get("content"), images)}
+    if role == "assistant" and isinstance(content := out["content"], str) and content.lstrip().startswith(OPEN):
+        # Templates leave earlier reasoning out by its tags, which the guards below make unreadable to them.
+        out["reasoning_content"], out["content"] = split_reasoning(content)
+    for key in ("reasoning_content", "name", "tool_call_id"):
+        if isinstance(message.get(key), str):
+            out[key] = message[key]
+    calls = message.get("tool_calls")
+    if calls:
+        if not isinstance(calls, list | tuple):
+            raise RequestError(f"messages[{index}].tool_calls must be a list.", param="messages")
+        out["tool_calls"] = [_tool_call(index, call) for call in calls]
+    return out
 
-    def _guard(self, text: str) -> str:
-        return self._added.sub(lambda match: match[0][0] + GUARD + match[0][1:], text.replace(GUARD, ""))
 
-    def _guarded(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self._guard(value)
-        if isinstance(value, Mapping):
-            return {self._guarded(key): self._guarded(entry) for key, entry in value.items()}
-        if isinstance(value, list | tuple):
-            return [self._guarded(entry) for entry in value]
-        return value
+def _content(index: int, content: object, images: list[ImageInput]) -> object:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, Sequence):
+        raise RequestError(f"messages[{index}].content must be a text or a list of parts.", param="messages")
+    parts: list[dict[str, object]] = []
+    for part in content:
+        if isinstance(part, Mapping) and part.get("type") == "text" and isinstance(part.get("text"), str):
+            parts.append({"type": "text", "text": part["text"]})
+        elif isinstance(part, Mapping) and isinstance(part.get("image"), ImageInput):
+            parts.append({"type": "image"})
+            images.append(part["image"])
+        else:
+            kind = part.get("type") if isinstance(part, Mapping) else type(part).__name__
+            raise RequestError(f"messages[{index}]: parts are of type text or image, not {kind!r}.", param="messages")
+    return parts
+
+
+def _tool_call(index: int, call: Mapping[str, Any]) -> dict[str, Any]:
+    """Templates iterate over arguments, clients send them as a JSON text."""
+    try:
+        function = call["function"]
+        arguments = function["arguments"]
+        parsed = json.loads(arguments or "{}") if isinstance(arguments, str) else arguments
+        return {"type": "function", "function": {"name": function["name"], "arguments": parsed}}
+    except (KeyError, TypeError, ValueError) as error:
+        raise RequestError(f"messages[{index}].tool_calls cannot be read: {error!r}", param="messages") from None
+
+
+def _changed(value: Any, change: Callable[[str], str]) -> Any:
+    """``value`` with every text in it changed, keys too."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {_changed(key, change): _changed(entry, change) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_changed(entry, change) for entry in value]
+    return value
+
+
+def _unused_guard(value: Any) -> str:
+    """One guard character more than the texts of the request hold together, so that they never make up a guard."""
+    held = 0
+
+    def count(text: str) -> str:
+        nonlocal held
+        held += text.count(_GUARD)
+        return text
+
+    _changed(value, count)
+    return _GUARD * (held + 1)
+
+
+def _starts(tokens: Sequence[str]) -> re.Pattern[str]:
+    """First characters of the places where a token stands, whole or cut off by the end of the text."""
+
+    def whole_or_cut(token: str) -> str:
+        pattern = ""
+        for character in reversed(token[1:]):
+            pattern = rf"(?:\Z|{re.escape(character)}{pattern})"
+        return re.escape(token[0]) + pattern
+
+    return re.compile(f"(?={'|'.join(map(whole_or_cut, tokens))})(?s:.)" if tokens else r"(?!)")
 
 
 def _source(folder: Path) -> str | None:
@@ -157,6 +197,8 @@ def _source(folder: Path) -> str | None:
         found = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8")).get("chat_template")
     except (FileNotFoundError, ValueError, AttributeError):
         return None
+    if isinstance(found, list):  # several templates by name
+        found = next((t.get("template") for t in found if isinstance(t, dict) and t.get("name") == "default"), None)
     return found if isinstance(found, str) else None
 
 

@@ -72,3 +72,10 @@ class ThinkingSplitter:
         self._held = self._held[len(piece) :]
         self._seen = self._seen or bool(piece)
         return piece, False
+
+
+def split_reasoning(text: str, *, opened: bool = False) -> tuple[str, str]:
+    """(reasoning, content) of a whole answer."""
+    splitter = ThinkingSplitter(opened=opened)
+    first, rest = splitter.push(text), splitter.flush()
+    return first.reasoning + rest.reasoning, first.content + rest.content
