@@ -3,24 +3,89 @@
 from __future__ import annotations
 
 import argparse
+import random
 from pathlib import Path
+
+from .pack import write_shard
+
+
+def _assets(args: argparse.Namespace) -> str:
+    from .assets import make
+
+    archives = sorted(p for p in args.sources.glob("*.tar.*") if ".debian." not in p.name and p.suffix != ".asc")
+    return make(args.out, args.npm, archives)
+
+
+def _pages(args: argparse.Namespace) -> str:
+    from .browser import Browser
+    from .canvas import Kit
+    from .web import kit_pages
+
+    with Browser() as browser:
+        return f"{write_shard(args.out, kit_pages(browser, Kit(args.pack), args.npm, args.n, args.seed))} pages"
+
+
+def _documentation(args: argparse.Namespace) -> str:
+    from .browser import Browser
+    from .web import documentation
+
+    rng = random.Random(args.seed)
+    pages = []
+    for folder in args.folders:  # as many pages from a small manual as from a large one
+        found = sorted(folder.rglob("*.html"))
+        pages += rng.sample(found, min(len(found), 60))
+    with Browser() as browser:
+        return f"{write_shard(args.out, documentation(browser, pages, args.n, args.seed))} views of {len(pages)} pages"
+
+
+def _qt(args: argparse.Namespace) -> str:
+    from .canvas import Kit
+    from .qt import windows
+
+    return f"{write_shard(args.out, windows(Kit(args.pack), args.n, args.seed))} windows"
+
+
+def _programs(args: argparse.Namespace) -> str:
+    import tempfile
+
+    from .programs import shots
+
+    files = {"text": str(args.text), "picture": str(args.picture), "document": str(args.document)}
+    with tempfile.TemporaryDirectory() as folder:
+        return f"{write_shard(args.out, shots(files, args.n, args.seed, Path(folder), args.user))} screens"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="screens", description=__doc__)
     jobs = parser.add_subparsers(dest="job", required=True)
-    make = jobs.add_parser("assets", help="pack icons, fonts and strings for the drawer")
-    make.add_argument("out", type=Path)
-    make.add_argument("--npm", type=Path, required=True, help="node_modules with the icon sets")
-    make.add_argument(
-        "--sources", type=Path, required=True, help="folder of Debian source archives to read strings from"
-    )
+    wanted = {
+        "assets": (_assets, "pack icons, fonts and strings for the drawer", ("npm", "sources")),
+        "pages": (_pages, "render pages written with npm's CSS kits", ("npm", "pack", "n")),
+        "documentation": (_documentation, "render HTML documentation", ("folders", "n")),
+        "programs": (_programs, "capture Debian's desktop programs; n is sessions of six programs", ("files", "n")),
+        "qt": (_qt, "render PySide6 windows", ("pack", "n")),
+    }
+    for name, (run, text, options) in wanted.items():
+        job = jobs.add_parser(name, help=text)
+        job.set_defaults(run=run)
+        job.add_argument("out", type=Path)
+        if "npm" in options:
+            job.add_argument("--npm", type=Path, required=True, help="node_modules with icon sets and CSS kits")
+        if "sources" in options:
+            job.add_argument("--sources", type=Path, required=True, help="folder of Debian source archives")
+        if "pack" in options:
+            job.add_argument("--pack", type=Path, required=True, help="what `assets` made")
+        if "folders" in options:
+            job.add_argument("folders", type=Path, nargs="+", help="manuals, each a folder of HTML")
+        if "files" in options:
+            for kind in ("text", "picture", "document"):
+                job.add_argument(f"--{kind}", type=Path, required=True, help=f"a {kind} for the programs to open")
+            job.add_argument("--user", help="account to run them as, when this runs as root")
+        if "n" in options:
+            job.add_argument("--n", type=int, default=250, help="how many screens")
+            job.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    if args.job == "assets":
-        from .assets import make as make_assets
-
-        archives = sorted(p for p in args.sources.glob("*.tar.*") if ".debian." not in p.name and p.suffix != ".asc")
-        print(make_assets(args.out, args.npm, archives))
+    print(args.run(args))
 
 
 if __name__ == "__main__":

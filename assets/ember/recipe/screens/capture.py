@@ -176,8 +176,9 @@ class Session:
         return None
 
     def place(self, window: str, x: int, y: int, width: int, height: int) -> None:
-        self.tool("windowsize", "--sync", window, str(width), str(height))
-        self.tool("windowmove", "--sync", window, str(x), str(y))
+        self.tool("windowsize", window, str(width), str(height))
+        self.tool("windowmove", window, str(x), str(y))
+        time.sleep(0.5)
 
     def keys(self, *keys: str) -> None:
         for key in keys:

@@ -84,9 +84,10 @@ def check_screen(record: dict[str, Any]) -> None:
 
 
 def write_shard(path: Path, screens: Iterable[tuple[bytes, dict[str, Any]]]) -> int:
-    """Write (WebP bytes, record) pairs as a tar; returns the number of screens."""
-    records = []
-    with tarfile.open(path, "w") as tar:
+    """Write (WebP bytes, record) pairs as a tar; returns the number of screens. The file appears when it is complete."""
+    records: list[dict[str, Any]] = []
+    unfinished = path.with_suffix(".part")
+    with tarfile.open(unfinished, "w") as tar:
 
         def put(name: str, data: bytes) -> None:
             info = tarfile.TarInfo(name)
@@ -98,6 +99,7 @@ def write_shard(path: Path, screens: Iterable[tuple[bytes, dict[str, Any]]]) -> 
             put(f"{i:06d}.webp", picture)
             records.append({**record, "file": f"{i:06d}.webp"})
         put("index.jsonl", "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode())
+    unfinished.replace(path)
     return len(records)
 
 

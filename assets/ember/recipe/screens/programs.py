@@ -1,0 +1,183 @@
+"""Debian desktop programs as training screens: their windows and open menus under many themes, asked for automatically.
+
+None of the programs of the held-out set is here, nor its icon themes. Questions come from the accessibility bus: the
+visible label, the name of a bare icon, and the tooltip as what it is for.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from .capture import Session
+from .pack import encode_picture
+
+# command, part of the window's title, keys that open menus (one screen each, besides the plain window)
+PROGRAMS: dict[str, tuple[list[str], str, list[str]]] = {
+    "gedit": (["gedit", "{text}"], "gedit", ["F10"]),
+    "pluma": (["pluma", "{text}"], "Pluma", ["alt+f", "alt+e", "alt+v", "alt+s", "alt+t"]),
+    "gimp": (["gimp", "--no-splash", "{picture}"], "GIMP", ["alt+f", "alt+i", "alt+l", "alt+c", "alt+t"]),
+    "gnumeric": (["gnumeric"], "Gnumeric", ["alt+f", "alt+i", "alt+o", "alt+d"]),
+    "meld": (["meld", "{text}", "{text}"], "Meld", []),
+    "evince": (["evince", "{document}"], "", []),
+    "eog": (["eog", "{picture}"], "", []),
+    "eom": (["eom", "{picture}"], "", ["alt+e", "alt+v", "alt+i"]),
+    "file-roller": (["file-roller"], "Archive", []),
+    "gnome-calculator": (["gnome-calculator"], "Calculator", []),
+    "gnome-text-editor": (["gnome-text-editor", "{text}"], "Text Editor", []),
+    "baobab": (["baobab"], "Disk Usage", []),
+    "simple-scan": (["simple-scan"], "Scan", []),
+    "deluge": (["deluge-gtk"], "Deluge", ["alt+f", "alt+e", "alt+v"]),
+    "parole": (["parole"], "Parole", ["alt+m", "alt+p", "alt+s"]),
+    "pidgin": (["pidgin"], "Pidgin", []),
+    "font-manager": (["font-manager"], "Font", []),
+    "mate-system-monitor": (["mate-system-monitor"], "System Monitor", ["alt+f", "alt+v"]),
+}
+ICONS = ["Adwaita", "Papirus", "breeze", "Tango", "mate", "gnome", "nuoveXT2", "Moka", "Paper", "oxygen"]
+THEMES = [
+    ("Adwaita", False),
+    ("Adwaita", True),
+    ("Arc", False),
+    ("Arc-Dark", True),
+    ("Greybird", False),
+    ("Adwaita-dark", True),
+]
+_KINDS = {
+    "push button": "button",
+    "toggle button": "button",
+    "check box": "check",
+    "radio button": "radio",
+    "menu": "menu",
+    "menu item": "menuitem",
+    "check menu item": "menuitem",
+    "radio menu item": "menuitem",
+    "page tab": "tab",
+    "combo box": "combo",
+    "entry": "field",
+    "spin button": "field",
+    "table column header": "header",
+    "table cell": "item",
+    "tree item": "item",
+    "list item": "item",
+    "link": "link",
+    "icon": "item",
+}
+
+
+def items_of(elements: list[dict[str, Any]], width: int, height: int) -> list[dict[str, Any]]:
+    """Items with automatic questions for what the accessibility bus reported; repeated words are left out."""
+    known = Counter(e["name"].strip().lower() for e in elements if e["role"] in _KINDS)
+    items = []
+    for element in elements:
+        kind, name = _KINDS.get(element["role"]), element["name"].split("   ")[0].strip()
+        x0, y0, x1, y1 = element["box"]
+        if (
+            kind is None
+            or not name
+            or len(name) > 60
+            or known[element["name"].strip().lower()] > 1
+            or not name.isascii()
+        ):
+            continue
+        if x0 < 0 or y0 < 0 or x1 > width or y1 > height or x1 - x0 > 0.9 * width or x1 - x0 < 6 or y1 - y0 < 6:
+            continue
+        bare = (
+            kind in ("button", "item")
+            and element["role"] != "table cell"
+            and x1 - x0 < 5.2 * len(name) + 8
+            and x1 - x0 < 64
+        )
+        queries = [{"q": name, "by": "name" if bare else "text"}]
+        if bare:
+            kind = "icon"
+            queries.append({"q": f"{name.lower()} icon", "by": "name"})
+        said = element["description"].split("   ")[0].strip().rstrip(".")
+        if len(said.split()) >= 3 and said.lower() != name.lower() and len(said) < 110 and said.isascii():
+            queries.append({"q": said[:1].lower() + said[1:], "by": "function"})
+        items.append({"box": [x0, y0, x1, y1], "kind": kind, "queries": queries})
+    return items
+
+
+def shots(
+    files: dict[str, str], rounds: int, seed: int, folder: Path, user: str | None = None
+) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """Screens of all programs in `rounds` random settings. `files`: a text, picture and document to open."""
+    rng = random.Random(seed)
+    for _ in range(rounds):
+        width, height = rng.choice([(1024, 768), (1280, 800), (1366, 768), (1600, 900), (1920, 1080)])
+        theme, dark = rng.choice(THEMES)
+        scale = 2 if width >= 1600 and rng.random() < 0.3 else 1
+        font = (
+            f"{rng.choice(['DejaVu Sans', 'Cantarell', 'Noto Sans', 'Open Sans', 'Inter'])} {rng.choice([9, 10, 11])}"
+        )
+        names = rng.sample(sorted(PROGRAMS), 6)
+        decoration = rng.choice(["Default", "Greybird", "Arc", "Default-hdpi"] if scale == 1 else ["Default-xhdpi"])
+        with Session(
+            width, height, theme, rng.choice(ICONS), dark, scale, decoration=decoration, font=font, user=user
+        ) as session:
+            for name in names:
+                command, title, menus = PROGRAMS[name]
+                program = session.start(*(word.format(**files) for word in command))
+                try:
+                    yield from _views(
+                        session,
+                        name,
+                        title or Path(files["picture"]).stem,
+                        rng.sample(menus, min(2, len(menus))),
+                        rng,
+                        folder,
+                        dark,
+                    )
+                except (RuntimeError, OSError, subprocess.SubprocessError) as error:
+                    print(f"{name}: {error}")
+                finally:
+                    try:
+                        os.killpg(program.pid, signal.SIGKILL)
+                    except ProcessLookupError:
+                        pass
+                    time.sleep(0.4)
+
+
+def _views(
+    session: Session, name: str, title: str, menus: list[str], rng: random.Random, folder: Path, dark: bool
+) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    window = session.wait_for_window(title, 25)
+    if window is None:
+        raise RuntimeError("no window appeared")
+    time.sleep(2)
+    if rng.random() < 0.7:
+        session.place(window, 0, 0, session.width - 8, session.height - 30 * session.scale)
+    else:
+        w, h = int(session.width * rng.uniform(0.6, 0.9)), int(session.height * rng.uniform(0.6, 0.85))
+        session.place(window, rng.randint(0, session.width - w), rng.randint(0, max(1, session.height - h - 40)), w, h)
+    session.tool("mousemove", str(session.width - 2), str(session.height - 2))
+    time.sleep(1)
+    for keys in ["", *menus]:
+        if keys:
+            session.keys("Escape", keys)
+            time.sleep(0.7)
+        file = folder / "shot.png"
+        elements = session.shoot(file)
+        with Image.open(io.BytesIO(file.read_bytes())) as picture:
+            image = picture.convert("RGB")
+        items = items_of(elements, session.width, session.height)
+        if len(items) >= 4:
+            record = {
+                "w": image.width,
+                "h": image.height,
+                "source": f"program-{name}",
+                "theme": "dark" if dark else "light",
+                "split": "train",
+                "items": items,
+            }
+            yield encode_picture(image, 80), record
