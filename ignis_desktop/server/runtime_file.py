@@ -13,11 +13,9 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import platformdirs
 import psutil
 
-DIRECTORY_VARIABLE = "IGNIS_RUNTIME_DIR"
-"""Environment variable that replaces the user's runtime directory."""
+from ignis_desktop.store.paths import data_dir
 
 
 @dataclass(frozen=True)
@@ -43,17 +41,8 @@ class Instance:
 
 
 def runtime_directory() -> Path:
-    """The user's runtime directory, or the data directory where there is none that can be written."""
-    chosen = os.environ.get(DIRECTORY_VARIABLE)
-    if chosen:
-        return Path(chosen)
-    data = platformdirs.user_data_path("ignis-desktop", appauthor=False) / "run"
-    for path in (platformdirs.user_runtime_path("ignis-desktop", appauthor=False), data):
-        with contextlib.suppress(OSError):
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if os.access(path, os.W_OK):
-                return path
-    return data
+    """Under the user's data, not in a runtime directory: sessions over ssh or from cron may have none."""
+    return data_dir() / "run"
 
 
 def write(instance: Instance, directory: Path | None = None) -> Path:
@@ -71,7 +60,11 @@ def write(instance: Instance, directory: Path | None = None) -> Path:
 
 def read(directory: Path | None = None) -> Instance | None:
     """The instance that was started last and is still alive, or None."""
-    alive = [found for path in _files(directory or runtime_directory()) if (found := _load(path)) and found.alive]
+    try:
+        directory = directory or runtime_directory()
+    except OSError:  # a home that cannot be written: no server can have published there
+        return None
+    alive = [found for path in _files(directory) if (found := _load(path)) and found.alive]
     return max(alive, key=lambda instance: instance.started, default=None)
 
 

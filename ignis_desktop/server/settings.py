@@ -37,7 +37,7 @@ class Settings:
     advertise: bool = True
     """Write the runtime file through which local commands find this server."""
     runtime_directory: Path | None = None
-    """Where to write it; None is the user's runtime directory."""
+    """Where to write it; None is a folder among the user's data."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:

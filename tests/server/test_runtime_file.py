@@ -79,14 +79,20 @@ def test_a_missing_directory_holds_nothing(tmp_path: Path) -> None:
     assert runtime_file.read(tmp_path / "nowhere") is None
 
 
-def test_the_environment_names_the_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(runtime_file.DIRECTORY_VARIABLE, str(tmp_path))
+def test_it_lies_among_the_users_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IGNIS_DATA_DIR", str(tmp_path))
     runtime_file.write(HERE)
     assert runtime_file.read() == HERE
-    assert (tmp_path / f"server-{HERE.pid}.json").exists()
+    assert (tmp_path / "run" / f"server-{HERE.pid}.json").exists()
 
 
 def test_reading_it_loads_no_web_framework() -> None:
     code = "import sys, ignis_desktop.server.runtime_file; print('fastapi' in sys.modules, 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_a_home_that_cannot_be_written_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("IGNIS_DATA_DIR", str(tmp_path / "file" / "data"))
+    assert runtime_file.read() is None
