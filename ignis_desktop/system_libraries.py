@@ -43,6 +43,7 @@ _X11 = {
     "libxcb-shape.so.0": Package("libxcb-shape0", "libxcb", "libxcb"),
     "libxkbcommon-x11.so.0": Package("libxkbcommon-x11-0", "libxkbcommon-x11", "libxkbcommon-x11"),
 }
+_WAYLAND = {"libwayland-cursor.so.0": Package("libwayland-cursor0", "libwayland-cursor", "wayland")}
 _LINES = {
     "debian": ("apt-get", "apt-get install -y --no-install-recommends"),
     "fedora": ("dnf", "dnf install -y"),
@@ -50,11 +51,11 @@ _LINES = {
 }
 
 
-def missing_libraries(*, x11: bool = True) -> dict[str, Package]:
-    """Shared library → package, for those that Qt loads and this system lacks. ``x11``: the X11 back end's too."""
+def missing_libraries(*, x11: bool = True, wayland: bool = False) -> dict[str, Package]:
+    """Shared library → package, for those that Qt loads and this system lacks, with the back ends' that are named."""
     if not sys.platform.startswith("linux"):
         return {}
-    wanted = _QT | _X11 if x11 else _QT
+    wanted = _QT | (_X11 if x11 else {}) | (_WAYLAND if wayland else {})
     return {library: package for library, package in wanted.items() if not _loads(library)}
 
 

@@ -159,7 +159,7 @@ def _window() -> Iterator[Check]:
         wayland, x11 = display_server()
         servers = " and ".join(name for name, answers in (("Wayland", wayland), ("X11", x11)) if answers)
         yield Check("display", "ok", servers) if servers else Check("display", "note", "none; ignis serves headless")
-        missing = missing_libraries(x11=x11 or not wayland)
+        missing = missing_libraries(x11=x11 or not wayland, wayland=wayland)
         if missing:
             yield Check("qt libraries", "fault", f"missing: {', '.join(missing)}", install_line(missing.values()))
         else:

@@ -18,11 +18,11 @@ def missing_display() -> str | None:
         return None
     platform = os.environ.get("QT_QPA_PLATFORM", "").partition(":")[0]
     if platform in ("offscreen", "minimal", "vnc", "linuxfb"):
-        return _without_libraries(x11=False)
+        return _without_libraries()
     wayland, x11 = display_server()
     if not wayland and not x11:
         return "There is no display (neither DISPLAY nor WAYLAND_DISPLAY leads to one)."
-    return _without_libraries(x11=not wayland)
+    return _without_libraries(x11=not wayland, wayland=wayland)
 
 
 def display_server() -> tuple[bool, bool]:
@@ -30,8 +30,8 @@ def display_server() -> tuple[bool, bool]:
     return _wayland_answers(), _x11_answers()
 
 
-def _without_libraries(*, x11: bool) -> str | None:
-    missing = missing_libraries(x11=x11)
+def _without_libraries(*, x11: bool = False, wayland: bool = False) -> str | None:
+    missing = missing_libraries(x11=x11, wayland=wayland)
     if not missing:
         return None
     return f"No window can be shown without {', '.join(missing)} ({install_line(missing.values())})."

@@ -24,7 +24,6 @@ class CommandLine:
         dropped = ("IGNIS_", "DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
         self.variables = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
         self.variables |= {
-            "IGNIS_RUNTIME_DIR": str(home / "run"),
             "IGNIS_DATA_DIR": str(home / "data"),
             "PYTHONPATH": str(PROJECT),
         }

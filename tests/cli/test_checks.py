@@ -56,7 +56,7 @@ def test_compiler_counts_on_a_gpu_only(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_missing_qt_library_comes_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks.sys, "platform", "linux")
     monkeypatch.setattr(checks, "display_server", lambda: (False, True))
-    monkeypatch.setattr(checks, "missing_libraries", lambda *, x11: {"libxcb-cursor.so.0": Package("a", "b", "c")})
+    monkeypatch.setattr(checks, "missing_libraries", lambda **_: {"libxcb-cursor.so.0": Package("a", "b", "c")})
     monkeypatch.setattr(checks, "has_font", lambda: False)
     found = by_name(checks._window())
     assert found["display"].found == "X11"
@@ -65,7 +65,7 @@ def test_missing_qt_library_comes_with_the_line_that_installs_it(monkeypatch: py
 
 
 def test_taken_port(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    monkeypatch.setenv("IGNIS_RUNTIME_DIR", str(tmp_path_factory.mktemp("run")))
+    monkeypatch.setenv("IGNIS_DATA_DIR", str(tmp_path_factory.mktemp("run")))
     with socket.create_server(("127.0.0.1", 0)) as other:
         monkeypatch.setattr(checks, "DEFAULT_PORT", other.getsockname()[1])
         found = by_name(checks._server())

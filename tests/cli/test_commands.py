@@ -188,9 +188,9 @@ class TestServe:
 
     def test_stop_takes_the_runtime_file_along(self, tmp_path: Path, tiny_folder: Path) -> None:
         running = Served(tmp_path, "--model", str(tiny_folder), "--threads", "1")
-        assert runtime_file.read(tmp_path / "run") is not None
+        assert runtime_file.read(tmp_path / "data" / "run") is not None
         assert running.stop(signal.SIGINT) == 130
-        assert not list((tmp_path / "run").glob("server-*"))
+        assert not list((tmp_path / "data" / "run").glob("server-*"))
 
     def test_taken_port(self, served: Served, tmp_path: Path, tiny_folder: Path) -> None:
         port = served.url.rpartition(":")[2]

@@ -19,7 +19,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """No display, all libraries there."""
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(display, "missing_libraries", lambda *, x11: {})
+    monkeypatch.setattr(display, "missing_libraries", lambda **_: {})
 
 
 def test_no_display() -> None:
@@ -56,7 +56,7 @@ def test_offscreen_needs_no_display(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_missing_library_is_named_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
-    monkeypatch.setattr(display, "missing_libraries", lambda *, x11: {"libEGL.so.1": Package("libegl1", "egl", "egl")})
+    monkeypatch.setattr(display, "missing_libraries", lambda **_: {"libEGL.so.1": Package("libegl1", "egl", "egl")})
     sentence = display.missing_display() or ""
     assert "libEGL.so.1" in sentence
     assert "libegl1" in sentence or "egl" in sentence
