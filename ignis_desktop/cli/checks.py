@@ -189,9 +189,8 @@ def _server() -> Iterator[Check]:
 
 
 def _ember() -> Iterator[Check]:
-    from engine.checkpoint.catalogue import resolve_model
-
     from engine.checkpoint import CheckpointError, open_checkpoint
+    from engine.checkpoint.catalogue import resolve_model
 
     try:
         model = resolve_model(None)
