@@ -87,7 +87,9 @@ class ServerThread:
             log_config=None,
             access_log=False,
             lifespan="on",
+            http="h11",  # always there, and the one with a limit on headers
             ws="none",
+            timeout_keep_alive=75,  # longer than clients pause between requests
             proxy_headers=False,  # nobody stands in front: a forwarded address would be a claim
             server_header=False,
             timeout_graceful_shutdown=int(SHUTDOWN_SECONDS),

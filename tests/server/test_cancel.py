@@ -6,6 +6,7 @@ import contextlib
 import json
 import socket
 import struct
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -121,3 +122,18 @@ def test_eight_that_drop_from_ember(ember_server: ServerThread, ember: Engine, w
             assert connection.recv(4096).startswith(b"HTTP/1.1 200")
         drop(connections)
         wait_until(lambda: all_idle(ember), 2.0)
+
+
+def test_one_that_drops_during_a_zero_token_answer(server: ServerThread, engine: Engine, wait_until: Wait) -> None:
+    lines = "\n".join(f"{n} the quick brown fox jumps over the lazy dog {n * 7919}" for n in range(20_000))
+    body = {"state": lines, "questions": {"q": {"type": "locate", "instructions": "Which line is it?"}}}
+    read = engine.snapshot().tokens_prefilled
+    with clients(server, "/v1/decide", body, 1) as connections:
+        wait_until(lambda: engine.snapshot().tokens_prefilled > read, 30)
+        drop(connections)
+        wait_until(lambda: server.log.records()[-1].status is not None, 2.0)
+    assert (server.log.records()[-1].status, server.log.records()[-1].error) == (499, "client_gone")
+    wait_until(lambda: all_idle(engine), 2.0)
+    read = engine.snapshot().tokens_prefilled
+    time.sleep(0.3)
+    assert engine.snapshot().tokens_prefilled == read
