@@ -262,7 +262,7 @@ def test_train_resume_evaluate_and_export(folder, teacher, tmp_path):
                 *common,
                 "--out",
                 str(tmp_path / "two"),
-                "--start",
+                "--resume",
                 str(first),
                 "--steps",
                 "3",

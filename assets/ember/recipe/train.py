@@ -1,6 +1,6 @@
 """Training: continue an int8 checkpoint for a given wall-clock time on any number of GPUs (or, tiny, on a CPU).
 
-    torchrun --nproc-per-node 2 -m assets.ember.recipe.train --data DATA --start ember.int8.safetensors --teacher
+    torchrun --nproc-per-node 2 -m assets.ember.recipe.train --data DATA --resume ember.int8.safetensors --teacher
     T.gguf \\
         --seconds 1200 --out RUN
 
@@ -123,8 +123,8 @@ def train(args: argparse.Namespace, teacher: Teacher | None = None) -> Path:
         fuse.enable()
 
     model = Ember(data.shape)
-    if args.start:
-        model.load_state_dict(load_int8(args.start))
+    if args.resume:
+        model.load_state_dict(load_int8(args.resume))
     model.to(device)
     optimiser = Optimiser(model, {"text": args.rate_text, "vision": args.rate_vision}, dtype)
     if args.teacher:
@@ -195,7 +195,7 @@ def train(args: argparse.Namespace, teacher: Teacher | None = None) -> Path:
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="data folder (see data.py)")
-    parser.add_argument("--start", type=Path, help="int8 checkpoint to continue from; without it weights are random")
+    parser.add_argument("--resume", type=Path, help="int8 checkpoint to continue from; without it weights are random")
     parser.add_argument("--teacher", type=Path, help="GGUF of the text teacher; without it text is left out")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=1200)
