@@ -10,6 +10,7 @@ import base64
 import io
 import json
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -42,8 +43,10 @@ HARVEST = Path(__file__).with_name("harvest.js").read_text()
 class Browser:
     """One headless Chromium. Use as a context manager."""
 
-    def __init__(self, port: int = 9517) -> None:
-        self.port, self.session = port, ""
+    def __init__(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.session = ""
         self.profile = tempfile.mkdtemp(prefix="profile-")
 
     def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from PIL import Image
 
 from .capture import Session
@@ -108,6 +109,12 @@ def items_of(elements: list[dict[str, Any]], width: int, height: int) -> list[di
     return items
 
 
+def shows(picture: np.ndarray, box: list[float]) -> bool:
+    """False where the picture is flat: the bus also lists windows that are not on the screen."""
+    x0, y0, x1, y1 = (int(v) for v in box)
+    return int(np.ptp(picture[y0 : y1 + 1, x0 : x1 + 1].reshape(-1, 3), axis=0).max()) > 24
+
+
 def shots(
     files: dict[str, str], rounds: int, seed: int, folder: Path, user: str | None = None
 ) -> Iterator[tuple[bytes, dict[str, Any]]]:
@@ -170,7 +177,7 @@ def _views(
         elements = session.shoot(file)
         with Image.open(io.BytesIO(file.read_bytes())) as picture:
             image = picture.convert("RGB")
-        items = items_of(elements, session.width, session.height)
+        items = [item for item in items_of(elements, session.width, session.height) if shows(np.asarray(image), item["box"])]
         if len(items) >= 4:
             record = {
                 "w": image.width,
