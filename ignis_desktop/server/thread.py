@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BACKLOG = 512
-SHUTDOWN_SECONDS = 2.0
+SHUTDOWN_SECONDS = 2
 """How long running requests may go on once the server stops."""
 
 
@@ -92,7 +92,7 @@ class ServerThread:
             timeout_keep_alive=75,  # longer than clients pause between requests
             proxy_headers=False,  # nobody stands in front: a forwarded address would be a claim
             server_header=False,
-            timeout_graceful_shutdown=int(SHUTDOWN_SECONDS),
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
             h11_max_incomplete_event_size=self.settings.max_header_bytes + 1024,
         )
         self._server = _Server(config, started.set)
