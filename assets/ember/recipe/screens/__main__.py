@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import random
 from pathlib import Path
 
@@ -55,6 +56,13 @@ def _programs(args: argparse.Namespace) -> str:
         return f"{write_shard(args.out, shots(files, args.n, args.seed, Path(folder), args.user))} screens"
 
 
+def _held_out(args: argparse.Namespace) -> str:
+    folder = Path(__file__).parents[4] / "tests/data/screens"
+    records = json.loads((folder / "screens.json").read_text())
+    screens = (((folder / record["file"]).read_bytes(), record) for record in records)
+    return f"{write_shard(args.out, screens)} screens"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="screens", description=__doc__)
     jobs = parser.add_subparsers(dest="job", required=True)
@@ -63,6 +71,7 @@ def main() -> None:
         "pages": (_pages, "render pages written with npm's CSS kits", ("npm", "pack", "n")),
         "documentation": (_documentation, "render HTML documentation", ("folders", "n")),
         "programs": (_programs, "capture Debian's desktop programs; n is sessions of six programs", ("files", "n")),
+        "held-out": (_held_out, "pack the held-out screens of tests/data/screens", ()),
         "qt": (_qt, "render PySide6 windows", ("pack", "n")),
     }
     for name, (run, text, options) in wanted.items():

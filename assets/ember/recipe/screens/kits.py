@@ -21,10 +21,6 @@ class Kit:
     body: str = ""
     dark: str = ""
 
-    def classes(self, part: str) -> str:
-        found = self.parts.get(part, "")
-        return f' class="{found}"' if found else ""
-
 
 def every_kit(modules: Path) -> list[Kit]:
     """The kits whose style sheets are installed below `modules`."""

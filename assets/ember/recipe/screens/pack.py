@@ -84,7 +84,7 @@ def check_screen(record: dict[str, Any]) -> None:
 
 
 def write_shard(path: Path, screens: Iterable[tuple[bytes, dict[str, Any]]]) -> int:
-    """Write (WebP bytes, record) pairs as a tar; returns the number of screens. The file appears when it is complete."""
+    """Write (WebP bytes, record) pairs as a tar; returns how many. The file appears when it is complete."""
     records: list[dict[str, Any]] = []
     unfinished = path.with_suffix(".part")
     with tarfile.open(unfinished, "w") as tar:

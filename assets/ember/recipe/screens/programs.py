@@ -177,7 +177,9 @@ def _views(
         elements = session.shoot(file)
         with Image.open(io.BytesIO(file.read_bytes())) as picture:
             image = picture.convert("RGB")
-        items = [item for item in items_of(elements, session.width, session.height) if shows(np.asarray(image), item["box"])]
+        items = [
+            item for item in items_of(elements, session.width, session.height) if shows(np.asarray(image), item["box"])
+        ]
         if len(items) >= 4:
             record = {
                 "w": image.width,

@@ -1,13 +1,14 @@
 """Renders PySide6 windows offscreen as training screens: real widgets, many palettes and scales, exact boxes.
 
-Windows are built from toolbars, menus, trees, tables, forms, tabs and dialogs with the drawer's words and icons. A drawn
-title bar or panel around some of them stands for the desktop. Set QT_QPA_PLATFORM=offscreen.
+Windows are built from toolbars, menus, trees, tables, forms, tabs and dialogs with the drawer's words and icons. A
+drawn title bar or panel around some of them stands for the desktop. Set QT_QPA_PLATFORM=offscreen.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -67,9 +68,13 @@ _SHEETS = [
     "",
     "",
     "",
-    "QPushButton{{border:1px solid {line};border-radius:{r}px;padding:4px 12px;background:{button}}} QLineEdit,QComboBox,QSpinBox{{border:1px solid {line};border-radius:{r}px;padding:3px}}",
-    "QToolBar{{border:0;spacing:{r}px}} QTabBar::tab{{padding:6px 14px;border:0;border-bottom:2px solid transparent}} QTabBar::tab:selected{{border-bottom:2px solid {accent}}}",
-    "QMenuBar{{background:{panel}}} QGroupBox{{font-weight:bold;border:0}} QPushButton{{padding:5px 14px;border-radius:{r}px;border:0;background:{button}}} QHeaderView::section{{border:0;padding:4px;background:{panel}}}",
+    "QPushButton{{border:1px solid {line};border-radius:{r}px;padding:4px 12px;background:{button}}}"
+    "QLineEdit,QComboBox,QSpinBox{{border:1px solid {line};border-radius:{r}px;padding:3px}}",
+    "QToolBar{{border:0;spacing:{r}px}} QTabBar::tab{{padding:6px 14px;border:0;border-bottom:2px solid transparent}}"
+    "QTabBar::tab:selected{{border-bottom:2px solid {accent}}}",
+    "QMenuBar{{background:{panel}}} QGroupBox{{font-weight:bold;border:0}}"
+    "QPushButton{{padding:5px 14px;border-radius:{r}px;border:0;background:{button}}}"
+    "QHeaderView::section{{border:0;padding:4px;background:{panel}}}",
 ]
 Where = Callable[[], QRect | None]
 
@@ -354,7 +359,7 @@ class Window:
             if label is None or (files and not self.words.take(label.text)):
                 continue
             tabs.addTab(self.content(depth + 1) if i == 0 else QLabel(""), label.text.replace("&", "&&"))
-            self.note("tab", self.words.ask("tab", label), self.at(bar, lambda n=tabs.count() - 1: bar.tabRect(n)))
+            self.note("tab", self.words.ask("tab", label), self.at(bar, partial(bar.tabRect, tabs.count() - 1)))
         return tabs
 
     def content(self, depth: int = 0) -> QWidget:
@@ -404,6 +409,10 @@ class Window:
         return menu, asked
 
 
+def _hex(colour: tuple[int, int, int]) -> str:
+    return "#" + bytes(colour).hex()
+
+
 def _palette(look: Any) -> QPalette:
     roles = QPalette.ColorRole
     palette = QPalette()
@@ -449,10 +458,10 @@ def windows(assets: Assets, n: int, seed: int, held: bool = False) -> Iterator[t
         app.setPalette(_palette(look))
         app.setFont(QFont(rng.choice(_FAMILIES), rng.choice([8, 9, 9, 10, 10, 11, 12])))
         colours = {
-            "line": "#%02x%02x%02x" % look.line,
-            "button": "#%02x%02x%02x" % look.button,
-            "accent": "#%02x%02x%02x" % look.accent,
-            "panel": "#%02x%02x%02x" % look.panel,
+            "line": _hex(look.line),
+            "button": _hex(look.button),
+            "accent": _hex(look.accent),
+            "panel": _hex(look.panel),
         }
         app.setStyleSheet(rng.choice(_SHEETS).format(r=rng.choice([2, 4, 6, 9]), **colours))
         background = tuple(rng.randint(0, 255) for _ in range(3))

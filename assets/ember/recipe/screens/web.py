@@ -91,11 +91,11 @@ def _queries(element: dict[str, Any]) -> tuple[str, list[dict[str, str]]]:
     text = re.sub(r"[¶#\u200b]+$", "", text).strip()
     if 1 < len(text) <= 70:
         queries.append({"q": text, "by": "text"})
-    for said in (element["aria"], element["title"], element["alt"]):
-        if said and 2 < len(said) <= 80 and said.lower() != text.lower() and "://" not in said and said.isascii():
-            queries.append(
-                {"q": said, "by": "function" if text and said == element["title"] and len(said.split()) > 2 else "name"}
-            )
+    for source in ("aria", "title", "alt"):
+        said = element[source]
+        if 2 < len(said) <= 80 and said.lower() != text.lower() and "://" not in said and said.isascii():
+            function = source == "title" and text and len(said.split()) > 2
+            queries += [{"q": said, "by": "function" if function else "name"}]
     return kind, queries
 
 
@@ -114,7 +114,8 @@ def documentation(browser: Browser, pages: list[Path], n: int, seed: int, dark_s
         )
         if dark:
             browser.script(
-                "document.documentElement.style.filter = 'invert(0.92) hue-rotate(180deg)'; document.documentElement.style.background = '#111'"
+                "const root = document.documentElement.style;"
+                "root.filter = 'invert(0.92) hue-rotate(180deg)'; root.background = '#111'"
             )
         picture, elements = browser.look()
         known = Counter(query["q"].lower() for element in elements for query in _queries(element)[1])
