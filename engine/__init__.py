@@ -11,8 +11,8 @@ from engine.messages import EngineError
 if TYPE_CHECKING:
     from engine.engine import Engine
 
-# Read once, when torch is loaded: idle threads of a matrix product sleep instead of spinning. Beside other busy programs
-# spinning made decoding ten times slower (measured: 0.8 against 7.7 tokens/s with two threads on two busy cores).
+# Read once, when torch is loaded: idle threads of a matrix product sleep instead of spinning. Beside other busy
+# programs spinning made decoding ten times slower (0.8 against 7.7 tokens/s, two threads on two busy cores).
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 __all__ = ["Engine", "EngineConfig", "EngineError"]

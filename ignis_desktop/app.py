@@ -5,6 +5,8 @@ from __future__ import annotations
 # torch must be loaded before PySide6: on Windows, Qt's DLLs bring an older C runtime into the process and torch's
 # c10.dll then fails to initialise (WinError 1114, pytorch issue 166628). This module is the one place that decides
 # the order; whoever starts the window imports it first.
+# engine comes before torch: it sets what torch's compute threads read when they are loaded.
+import engine  # noqa: F401  # isort: skip
 import torch  # noqa: F401  # isort: skip
 
 import logging
@@ -132,6 +134,8 @@ def run_app(argv: Sequence[str] = (), config: EngineConfig | None = None) -> int
 def _log_to_file() -> None:
     handler = RotatingFileHandler(log_file(), maxBytes=_LOG_BYTES, backupCount=2, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    root = logging.getLogger()
-    root.addHandler(handler)
-    root.setLevel(logging.INFO)
+    logging.getLogger().addHandler(handler)
+    # Stacks of a slow window are for the file only, not for the terminal the program was started from.
+    stalls = logging.getLogger("ignis_desktop.watchdog")
+    stalls.addHandler(handler)
+    stalls.propagate = False
