@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing, suppress
 from typing import Any
 
 import click
 
-from ignis_desktop.cli.errors import INTERRUPTED
+from ignis_desktop.cli.errors import INTERRUPTED, CommandError
 from ignis_desktop.cli.inputs import STANDARD_INPUT, image_uri, read_prompt
 from ignis_desktop.cli.options import ConnectionOptions, connection_options
 from ignis_desktop.cli.progress import prefill_shown
@@ -66,9 +67,7 @@ def _converse(
     session: Session, body: dict[str, Any], system: list[dict[str, Any]], pictures: list[dict[str, Any]]
 ) -> int:
     """Prompts from the terminal until its end; each is answered with all that was said before."""
-    import contextlib
-
-    with contextlib.suppress(ImportError):
+    with suppress(ImportError):
         import readline  # noqa: F401 - input() edits lines and keeps a history once it is loaded
     click.echo(f"{session.engine_state().get('model', 'Ignis')}. {HELP}", err=True)
     history = list(system)
@@ -90,20 +89,22 @@ def _converse(
         history.append(_user(text, pictures))
         pictures = []
         try:
-            answer = _say(session, body, history)
+            history.append({"role": "assistant", "content": _say(session, body, history)})
         except KeyboardInterrupt:
             click.echo(" [stopped]")
             history.pop()
-            continue
-        history.append({"role": "assistant", "content": answer})
+        except CommandError as fault:
+            click.echo(f"ignis: {fault.message}", err=True)
+            history.pop()
 
 
 def _say(session: Session, body: dict[str, Any], messages: list[dict[str, Any]]) -> str:
     """Stream one answer to standard output, its thoughts (on a terminal) dimmed to standard error. Returns its text."""
     answer: list[str] = []
     thinking = False
-    with prefill_shown(session) as prefill:
-        for event in session.stream("/v1/chat/completions", {**body, "messages": messages, "stream": True}):
+    request = {**body, "messages": messages, "stream": True}
+    with prefill_shown(session) as prefill, closing(session.stream("/v1/chat/completions", request)) as events:
+        for event in events:
             delta = event["choices"][0].get("delta", {}) if event.get("choices") else {}
             thought, text = delta.get("reasoning_content"), delta.get("content")
             if thought or text:

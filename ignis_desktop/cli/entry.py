@@ -64,6 +64,8 @@ def run(arguments: Sequence[str]) -> int:
         if debug:
             raise
         said = " ".join(str(fault).split()) or "no reason given"
+        if isinstance(fault, ModuleNotFoundError):
+            return _complain(f"The installation is not whole ({said}); repair it with installer/run.py.", FAULT)
         return _complain(f"{type(fault).__name__}: {said} (--debug shows where)", FAULT)
 
 

@@ -9,7 +9,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -49,8 +49,8 @@ class Session:
     def delete(self, path: str) -> dict[str, Any]:
         return self._answer(lambda: self._client.delete(path))
 
-    def stream(self, path: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """Events of a server-sent stream, until ``[DONE]``. Leaving the iteration early cancels the request."""
+    def stream(self, path: str, body: dict[str, Any]) -> Generator[dict[str, Any]]:
+        """Events of a server-sent stream, until ``[DONE]``. Closing it earlier cancels the request."""
         with _faults(), self._client.stream("POST", path, json=body) as response:
             if response.status_code >= 400:
                 response.read()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-import time
 
 import click
 import pytest
@@ -17,14 +17,14 @@ COMMANDS = ("chat", "doctor", "locate", "models", "point", "serve", "window")
 
 
 def test_help_is_quick(ignis: CommandLine) -> None:
-    took = []
-    for _ in range(5):
-        began = time.perf_counter()
-        done = ignis.run("--help")
-        took.append(time.perf_counter() - began)
-        assert done.returncode == 0
+    """In processor time, which other work on the machine does not lengthen."""
+    before = os.times()
+    done = ignis.run("--help")
+    after = os.times()
+    assert done.returncode == 0
     assert all(command in done.stdout for command in COMMANDS)
-    assert min(took) < 0.5
+    used = after.children_user + after.children_system - before.children_user - before.children_system
+    assert used < 0.5
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -90,6 +90,11 @@ class TestFaults:
             (CommandError("not found in app.log", 3), 3, "ignis: not found in app.log"),
             (KeyError("lost\nthing"), 1, "ignis: KeyError: 'lost\\nthing' (--debug shows where)"),
             (RuntimeError("two\n  lines"), 1, "ignis: RuntimeError: two lines (--debug shows where)"),
+            (
+                ModuleNotFoundError("No module named 'psutil'"),
+                1,
+                "ignis: The installation is not whole (No module named 'psutil'); repair it with installer/run.py.",
+            ),
             (KeyboardInterrupt(), 130, ""),
         ],
     )

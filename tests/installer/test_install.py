@@ -49,15 +49,17 @@ def test_second_start_costs_little(installed: StubProject) -> None:
     python = installed.folder / ".venv" / "bin" / "python"
     script = installed.folder / "installer" / "run.py"
 
-    def fastest(command: list[str | Path]) -> float:
-        took = []
-        for _ in range(7):
-            began = time.perf_counter()
+    def processor_seconds(command: list[str | Path]) -> float:
+        """The least of several runs; other work on the machine does not lengthen it."""
+        used = []
+        for _ in range(5):
+            before = os.times()
             subprocess.run(command, cwd=installed.folder, env=installed.variables, check=True, capture_output=True)
-            took.append(time.perf_counter() - began)
-        return min(took)
+            after = os.times()
+            used.append(after.children_user + after.children_system - before.children_user - before.children_system)
+        return min(used)
 
-    assert fastest([python, script]) - fastest([python, "-P", "-m", "ignis_desktop"]) < 0.2
+    assert processor_seconds([python, script]) - processor_seconds([python, "-P", "-m", "ignis_desktop"]) < 0.2
 
 
 def test_changed_requirements_are_installed_and_extras_stay(installed: StubProject) -> None:
