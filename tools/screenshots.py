@@ -20,11 +20,11 @@ SIZES = ((1280, 800), (1920, 1080))
 SCALES = ("1", "1.5")
 QUESTIONS = (
     "Say hello in one sentence.",
-    "What is a log file, and what is it good for?",
     "Give me three tips for writing clear e-mails.",
+    "What is a log file, and what is it good for?",
 )
 _TIMEOUT = 300.0
-_ANSWER_SECONDS = 20.0
+_ANSWER_SECONDS = 40.0
 """A small model may not find an end: then it is stopped, as a person would."""
 
 
@@ -85,7 +85,7 @@ def rest(app, seconds: float = 0.3) -> None:
 
 
 def converse(app, desktop) -> None:
-    """Two conversations with real answers, the longer one with two versions of an answer and its numbers."""
+    """Two conversations with real answers; one answer in two versions, with its numbers."""
     session = desktop.window.chat.session
     wait(app, lambda: desktop.engine.snapshot.state in ("ready", "failed"))
 
@@ -95,12 +95,13 @@ def converse(app, desktop) -> None:
         session.stop()
         wait(app, lambda: not session.running)
 
-    session.send(QUESTIONS[0])
+    session.send(QUESTIONS[2])
     answered()
     session.new()
-    for question in QUESTIONS[1:]:
-        session.send(question)
-        answered()
+    session.send(QUESTIONS[0])
+    answered()
+    session.send(QUESTIONS[1])
+    answered()
     session.regenerate(session.items()[-1].id)
     answered()
     session.toggle("numbers", session.items()[-1].id)
@@ -175,6 +176,19 @@ def shoot(app, desktop, out: Path, scale: float) -> None:
                 window.chat.options.hide()
                 window.palette_box.hide()
                 picture.save(str(out / f"{name}-{theme}-{width}x{height}-{round(scale * 100)}.png"))
+    if scale == 1:
+        side_by_side(out)
+
+
+def side_by_side(out: Path) -> None:
+    """window.png: the chat in both themes, small enough for a README."""
+    from PIL import Image
+
+    pair = [Image.open(out / f"chat-{theme}-1280x800-100.png").convert("RGB") for theme in ("light", "dark")]
+    both = Image.new("RGB", (2 * 1280 + 24, 800), "white")
+    for i, picture in enumerate(pair):
+        both.paste(picture, (i * (1280 + 24), 0))
+    both.save(out / "window.png", optimize=True)
 
 
 @contextlib.contextmanager

@@ -125,6 +125,7 @@ class ChatPanel(QWidget):
         self.empty.example_chosen.connect(self._send_example)
         self.empty.pressed.connect(self._on_empty_pressed)
         self.composer.sent.connect(self._send)
+        self.composer.waiting.connect(lambda: self._toast.say(tr("chat.will_be_sent")))
         self.composer.stopped.connect(self.stop)
         self.composer.edit_cancelled.connect(self._cancel_edit)
         self.composer.image_added.connect(self._check_image)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import socket
+from urllib.parse import urlsplit
 
 import psutil
 from PySide6.QtCore import QEvent, Qt, QTimer
@@ -51,7 +52,7 @@ class ServerPanel(QWidget):
         column.addSpacing(4)
         column.addWidget(section(tr("server.requests")))
         self.table = RequestTable()
-        self.table.setMinimumHeight(220)
+        self.table.setMinimumHeight(180)
         column.addWidget(self.table, 1)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -93,7 +94,7 @@ class ServerPanel(QWidget):
     def _access_card(self) -> QWidget:
         values = self._settings.values
         frame, layout = card()
-        self.port = NumberField(values.port, 1, 65535)
+        self.port = NumberField(values.port, 0, 65535)
         self.port.changed.connect(lambda: self._apply(port=self.port.value))
         self._port_error = QLabel(wordWrap=True)
         self._port_error.setProperty("tone", "bad")
@@ -127,6 +128,9 @@ class ServerPanel(QWidget):
         layout.addWidget(self._port_error)
         layout.addWidget(QLabel(tr("server.key")))
         layout.addLayout(key_line)
+        key_hint = QLabel(tr("server.key_hint"), wordWrap=True)
+        key_hint.setProperty("kind", "small")
+        layout.addWidget(key_hint)
         layout.addWidget(form_row(tr("server.lan"), self.lan, tr("server.lan_hint")))
         layout.addWidget(self._warning)
         layout.addWidget(form_row(tr("server.cors"), self.cors, tr("server.cors_hint")))
@@ -165,8 +169,8 @@ class ServerPanel(QWidget):
         self._dot.set_tone(_TONES[control.state])
         words = tr(f"server.{control.state}")
         if running and self._settings.values.host != _LOOPBACK:
-            words = tr("server.running_lan", address=f"http://{lan_address()}:{self._settings.values.port}/v1")
-        self._state.setText(control.reason if control.state == "failed" else words)
+            words = tr("server.running_lan", address=f"http://{lan_address()}:{urlsplit(control.url).port}/v1")
+        self._state.setText(words)
         busy = control.state in ("starting", "stopping")
         self._toggle.setEnabled(not busy)
         self._toggle.setText(tr("server.stop") if running or control.state == "starting" else tr("server.start"))

@@ -9,11 +9,14 @@ from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from ignis_desktop.store.chats import Picture
+from ignis_desktop.widgets import icons
 from ignis_desktop.widgets.buttons import IconButton
 from ignis_desktop.widgets.texts import tr
+from ignis_desktop.widgets.theme import tokens
 from ignis_desktop.widgets.thumbnails import SIDE, shared
 
 _PREVIEW = 64
+_WORDS = 168
 
 
 class AttachmentStrip(QWidget):
@@ -83,10 +86,10 @@ class _Card(QFrame):
         self._key, pixmap = shared().get(picture.data)
         self._image = QLabel(alignment=Qt.AlignmentFlag.AlignCenter)
         self._image.setFixedSize(_PREVIEW, _PREVIEW)
-        self._name = QLabel(self.fontMetrics().elidedText(picture.name, Qt.TextElideMode.ElideMiddle, 150))
+        self._name = QLabel(self.fontMetrics().elidedText(picture.name, Qt.TextElideMode.ElideMiddle, _WORDS))
         self._detail = QLabel(tr("chat.checking"), wordWrap=True)
         self._detail.setProperty("kind", "small")
-        self._detail.setMaximumWidth(180)
+        self._detail.setFixedWidth(_WORDS)
         remove = IconButton("x", tr("chat.remove_image"), size=24)
         remove.clicked.connect(self.removed)
         words = QVBoxLayout()
@@ -95,6 +98,8 @@ class _Card(QFrame):
         words.addWidget(self._name)
         words.addWidget(self._detail)
         words.addStretch()
+        # As high as a preview or a name with three lines of explanation.
+        self.setMinimumHeight(_PREVIEW + 10)
         row = QHBoxLayout(self)
         row.setContentsMargins(4, 4, 4, 4)
         row.setSpacing(8)
@@ -107,6 +112,8 @@ class _Card(QFrame):
     def settle(self, fault: str, detail: str) -> None:
         self.fault = fault
         self._detail.setText(fault or detail)
+        if fault:
+            self._image.setPixmap(icons.pixmap("circle-alert", tokens().bad, 24, self.devicePixelRatioF()))
         self._detail.setProperty("tone", "bad" if fault else "")
         self.setProperty("invalid", bool(fault))
         for widget in (self, self._detail):

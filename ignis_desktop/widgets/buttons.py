@@ -40,9 +40,9 @@ class IconButton(QToolButton):
         self._tint()
 
     def set_icon(self, name: str, tone: str | None = None) -> None:
-        self._name = name
-        self._tone = tone or self._tone
-        self._tint()
+        if (name, tone or self._tone) != (self._name, self._tone):
+            self._name, self._tone = name, tone or self._tone
+            self._tint()
 
     def _tint(self) -> None:
         self.setIcon(icons.icon(self._name, self._tone))

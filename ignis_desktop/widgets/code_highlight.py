@@ -34,9 +34,9 @@ _TONES: tuple[tuple[_TokenType, str], ...] = (
 @lru_cache(maxsize=32)
 def _lexer(language: str) -> Lexer:
     try:
-        return get_lexer_by_name(language, stripnl=False)
+        return get_lexer_by_name(language, stripnl=False, ensurenl=False)
     except ClassNotFound:
-        return TextLexer(stripnl=False)
+        return TextLexer(stripnl=False, ensurenl=False)
 
 
 @lru_cache(maxsize=256)
@@ -53,5 +53,4 @@ def highlight(code: str, language: str, theme: Tokens) -> str:
         tone = _tone(kind)
         escaped = escape(text)
         parts.append(f'<span style="color:{getattr(theme, tone)}">{escaped}</span>' if tone else escaped)
-    html = "".join(parts)
-    return html if code.endswith("\n") else html.removesuffix("\n")
+    return "".join(parts)

@@ -25,6 +25,8 @@ class Composer(QFrame):
     """``sent`` comes when a message shall go; the text stays until ``clear``."""
 
     sent = Signal()
+    waiting = Signal()
+    """It will go once the model is ready, unless the text is changed before."""
     stopped = Signal()
     edit_cancelled = Signal()
     image_added = Signal(int, object)
@@ -36,6 +38,8 @@ class Composer(QFrame):
         self.setObjectName("composer")
         self._busy = False
         self._ready = False
+        self._wanted = False
+        """Enter was pressed before the model was ready."""
         self.attachments = AttachmentStrip(self)
         self.edit = _Edit(self)
         self._editing = QWidget()
@@ -65,7 +69,7 @@ class Composer(QFrame):
         layout.addWidget(self._editing)
         layout.addWidget(self.attachments)
         layout.addLayout(bottom)
-        self.edit.textChanged.connect(self._update_button)
+        self.edit.textChanged.connect(self._on_text_changed)
         self.attachments.changed.connect(self._update_button)
         self._update_button()
 
@@ -87,8 +91,12 @@ class Composer(QFrame):
 
     def set_state(self, *, ready: bool, busy: bool) -> None:
         """``ready``: the model can answer; ``busy``: an answer is being written and the button stops it."""
+        if (ready, busy) == (self._ready, self._busy):
+            return
         self._ready, self._busy = ready, busy
         self._update_button()
+        if self._wanted and ready:
+            self.try_send()
 
     def clear(self) -> None:
         self.edit.clear()
@@ -133,9 +141,14 @@ class Composer(QFrame):
         return False
 
     def try_send(self) -> None:
-        """Sends when there is something to send and the model can take it."""
+        """Sends what there is, as soon as the model can take it."""
+        something = bool(self.text.strip()) or bool(self.attachments.pictures)
         if self._send.isEnabled() and not self._busy:
+            self._wanted = False
             self.sent.emit()
+        elif something and not self._ready and not self._wanted:
+            self._wanted = True
+            self.waiting.emit()
 
     def show_focus(self, focused: bool) -> None:
         self.setProperty("focused", focused)
@@ -146,6 +159,10 @@ class Composer(QFrame):
             self.stopped.emit()
         else:
             self.try_send()
+
+    def _on_text_changed(self) -> None:
+        self._wanted = False
+        self._update_button()
 
     def _update_button(self) -> None:
         self._send.set_icon("square" if self._busy else "arrow-up")

@@ -18,7 +18,9 @@ GAP = 8
 MESSAGE_GAP = 20
 ROW = 28
 BUBBLE_PADDING = 12
-BUBBLE_PADDING_VERTICAL = 8
+BUBBLE_TOP = 10
+BUBBLE_BOTTOM = 4
+"""Less than above: the leading of the last line is part of the text."""
 CARD_PADDING = 12
 _BUBBLE_SHARE = 0.8
 
@@ -160,7 +162,7 @@ class MessageRender:
         inner = min(most, math.ceil(self.bubble.idealWidth()) + 1)
         self.bubble.setTextWidth(inner)
         height = math.ceil(self.bubble.size().height())
-        return inner + 2 * BUBBLE_PADDING, height + 2 * BUBBLE_PADDING_VERTICAL
+        return inner + 2 * BUBBLE_PADDING, height + BUBBLE_TOP + BUBBLE_BOTTOM
 
     def _thinking_height(self, width: int) -> int:
         if self.thinking is None:

@@ -9,8 +9,9 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QVBoxLay
 from ignis_desktop.widgets import icons
 from ignis_desktop.widgets.buttons import IconButton, button
 from ignis_desktop.widgets.message_item import (
+    BUBBLE_BOTTOM,
     BUBBLE_PADDING,
-    BUBBLE_PADDING_VERTICAL,
+    BUBBLE_TOP,
     CARD_PADDING,
     GAP,
     ChatItem,
@@ -56,6 +57,8 @@ class MessageView(QWidget):
                 widget = self._parts.get(part.part) or self._make(part.part)
                 self._fill(part.part, widget)
             widget.setGeometry(part.rect)
+            if part.part == "fold":
+                widget.resize(widget.sizeHint().width(), part.rect.height())
             widget.show()
         self._show_actions()
         return height
@@ -159,9 +162,7 @@ class _Bubble(QFrame):
         self.text = ProseView(self)
 
     def resizeEvent(self, event: QEvent) -> None:
-        self.text.setGeometry(
-            self.rect().adjusted(BUBBLE_PADDING, BUBBLE_PADDING_VERTICAL, -BUBBLE_PADDING, -BUBBLE_PADDING_VERTICAL)
-        )
+        self.text.setGeometry(self.rect().adjusted(BUBBLE_PADDING, BUBBLE_TOP, -BUBBLE_PADDING, -BUBBLE_BOTTOM))
 
 
 class _Pictures(QWidget):
@@ -185,7 +186,7 @@ class _Pictures(QWidget):
         for data in reversed(self._pictures):
             _, thumbnail = shared().get(data)
             size = thumbnail.deviceIndependentSize().toSize() if thumbnail else QSize(SIDE, SIDE)
-            target = QRect(right - size.width(), (SIDE - size.height()) // 2, size.width(), size.height())
+            target = QRect(right - size.width(), SIDE - size.height(), size.width(), size.height())
             if thumbnail:
                 painter.drawPixmap(target, thumbnail)
             painter.setPen(tokens().line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from html import escape
 from typing import Any
 
 from PySide6.QtCore import QMimeData, Qt, QUrl
@@ -38,10 +39,7 @@ def plain_document(text: str, tone: str = "text") -> QTextDocument:
     document.setDocumentMargin(0)
     document.setDefaultFont(ui_font(READING_SIZE))
     document.setDefaultStyleSheet(_prose_style(tone))
-    if tone == "text":
-        document.setPlainText(text)
-    else:
-        document.setHtml(f'<p style="white-space:pre-wrap">{_escaped(text)}</p>')
+    document.setHtml(f'<div style="white-space:pre-wrap">{escape(text)}</div>')
     return document
 
 
@@ -157,16 +155,13 @@ def _no_wrap() -> QTextOption:
     return option
 
 
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
 def _prose_style(tone: str) -> str:
     theme = tokens()
     mono = mono_font().family()
     return f"""
-        body, p, li, td, th, h1, h2, h3, h4, h5, h6, blockquote {{ color: {getattr(theme, tone)}; }}
+        body, div, p, li, td, th, h1, h2, h3, h4, h5, h6, blockquote {{ color: {getattr(theme, tone)}; }}
         p {{ margin: 0 0 8px 0; line-height: 145%; }}
+        div {{ line-height: 145%; }}
         li {{ margin: 0 0 4px 0; line-height: 145%; }}
         h1 {{ font-size: 20px; font-weight: 600; margin: 12px 0 8px 0; }}
         h2 {{ font-size: 17px; font-weight: 600; margin: 12px 0 6px 0; }}

@@ -1,4 +1,4 @@
-"""A short message over the lower edge of the window, with at most one button."""
+"""A short message over the top of the window, clear of what is being written, with at most one button."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QWidget
 from ignis_desktop.widgets.buttons import button
 
 SHOWN_MS = 8000
-_ABOVE_EDGE = 48
+_BELOW_EDGE = 56
 
 
 class Toast(QFrame):
@@ -57,7 +57,7 @@ class Toast(QFrame):
 
     def _place(self) -> None:
         self.adjustSize()
-        self.move((self._over.width() - self.width()) // 2, self._over.height() - self.height() - _ABOVE_EDGE)
+        self.move((self._over.width() - self.width()) // 2, _BELOW_EDGE)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Resize and self.isVisible():

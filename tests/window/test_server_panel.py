@@ -74,7 +74,7 @@ def test_a_taken_port_is_said_and_nothing_else_is_picked(opened: Opened, taken: 
     panel = opened.window.server
     panel.toggle()
     reach(opened, "failed")
-    assert f"Port {taken} is taken" in panel._state.text()
+    assert panel._state.text() == "Not running."
     assert f"Port {taken} is taken" in panel._port_error.text()
     assert not panel._port_error.isHidden()
     assert panel.port.property("invalid")

@@ -43,15 +43,28 @@ def test_enter_sends_and_shift_enter_does_not(composer: Composer, qtbot) -> None
     assert composer.text == "hello\n"
 
 
-def test_nothing_is_sent_when_empty_or_not_ready(composer: Composer, qtbot) -> None:
+def test_nothing_is_sent_when_empty_or_busy(composer: Composer, qtbot) -> None:
     with qtbot.assertNotEmitted(composer.sent):
         qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
         composer.set_text("hello")
-        composer.set_state(ready=False, busy=False)
-        qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
         composer.set_state(ready=True, busy=True)
         qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
+        composer.set_state(ready=True, busy=False)
     assert composer.text == "hello"
+
+
+def test_what_is_sent_too_early_goes_when_the_model_is_ready(composer: Composer, qtbot) -> None:
+    composer.set_state(ready=False, busy=False)
+    composer.set_text("hello")
+    with qtbot.waitSignal(composer.waiting), qtbot.assertNotEmitted(composer.sent):
+        qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
+    with qtbot.waitSignal(composer.sent):
+        composer.set_state(ready=True, busy=False)
+    composer.set_state(ready=False, busy=False)
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
+    composer.set_text("hello, changed")
+    with qtbot.assertNotEmitted(composer.sent):
+        composer.set_state(ready=True, busy=False)
 
 
 def test_it_grows_to_eight_lines_and_then_scrolls(composer: Composer, qapp: QApplication) -> None:
