@@ -93,7 +93,9 @@ def _become(command: list[str]) -> int:
     """Replace this process by ``command``; on Windows, which cannot, run it and hand on its exit code."""
     if os.name != "nt":
         os.execv(command[0], command)
-    try:
-        return subprocess.run(command, check=False).returncode
-    except KeyboardInterrupt:
-        return 130
+    process = subprocess.Popen(command)
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            continue  # it got Ctrl-C as well and decides how to end
