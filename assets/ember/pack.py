@@ -2,8 +2,8 @@
 
 CHECKPOINT is a BF16 file under Hugging Face names or an int8 one of the recipe. Written beside this file:
 model.safetensors, config.json (reduced to what matters, with the formats) and the content hash in heads.json, which
-ties the head lists to these very weights. Text projections become NVFP4 (block scales of least squared error),
-embedding and vision matrices FP8 with a scale a row; norms, gates, convolutions and biases stay BF16.
+ties the head lists to these very weights. Text projections become NVFP4, rounded with their inputs in mind; embedding
+and vision matrices become INT8 with a scale a row; norms, gates, convolutions and biases stay BF16.
 """
 
 from __future__ import annotations
@@ -18,17 +18,25 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from assets.ember.calibration import second_moments
 from assets.ember.recipe.checkpoint import load_int8
+from assets.ember.recipe.model import Ember
+from assets.ember.recipe.shape import Shape, Words
+from assets.ember.rounding import quantize_nvfp4_for_inputs
 from engine.checkpoint.layout import expected_tensors
-from engine.checkpoint.quantize import quantize_fp8, quantize_nvfp4
+from engine.checkpoint.quantize import quantize_int8
 from engine.checkpoint.reader import open_checkpoint
 from engine.checkpoint.write import Weight, write_checkpoint
 from engine.config import ModelConfig
 
 HERE = Path(__file__).resolve().parent
 
-NVFP4 = re.compile(r".*\.layers\.\d+\.(mlp\.\w+|self_attn\.\w+_proj|linear_attn\.(in_proj_qkv|in_proj_z|out_proj))")
-FP8 = re.compile(r".*\.(embed_tokens|pos_embed|attn\.qkv|attn\.proj|linear_fc[12])")
+NVFP4 = re.compile(
+    r".*\.layers\.\d+\.(mlp\.\w+|self_attn\.\w+_proj|linear_attn\.(in_proj_qkv|in_proj_z|out_proj))|.*\.merger\.linear_fc1"
+)
+INT8 = re.compile(
+    r".*\.(embed_tokens|pos_embed|patch_embed\.proj|attn\.qkv|attn\.proj|mlp\.linear_fc[12]|merger\.linear_fc2)"
+)
 """Modules by format; these are the targets in config.json too."""
 
 _KEPT = {
@@ -49,7 +57,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--config", type=Path, default=HERE / "config.json", help="config.json of the checkpoint")
     parser.add_argument("--out", type=Path, default=HERE, help="folder to write")
     args = parser.parse_args(argv)
-    pack(read_state(args.checkpoint), json.loads(args.config.read_text(encoding="utf-8")), args.out)
+    pack(read_state(args.checkpoint), args.config, args.out)
     with open_checkpoint(args.out) as packed:
         heads = args.out / "heads.json"
         if heads.is_file():
@@ -65,18 +73,22 @@ def read_state(file: Path) -> dict[str, Tensor]:
     return {name: tensor.float() for name, tensor in state.items() if name != "lm_head.weight"}
 
 
-def pack(state: dict[str, Tensor], config: dict[str, Any], folder: Path) -> None:
+def pack(state: dict[str, Tensor], config_file: Path, folder: Path) -> None:
     """Quantise every weight by its kind and write the checkpoint."""
-    weights = {name: pack_weight(name, state[name]) for name in expected_tensors(ModelConfig.from_dict(config))}
-    write_checkpoint(folder, shipped_config(config), weights)
+    config = json.loads(config_file.read_text(encoding="utf-8"))
+    model = Ember(Shape.from_config(config_file)).eval()
+    model.load_state_dict(state)
+    moments = second_moments(model, Words(HERE / "tokenizer.json"))
+    names = expected_tensors(ModelConfig.from_dict(config))
+    write_checkpoint(folder, shipped_config(config), {name: pack_weight(name, state[name], moments) for name in names})
 
 
-def pack_weight(name: str, weight: Tensor) -> Weight:
+def pack_weight(name: str, weight: Tensor, moments: dict[str, Tensor]) -> Weight:
     module = name.removesuffix(".weight")
     if NVFP4.fullmatch(module):
-        return quantize_nvfp4(weight)
-    if FP8.fullmatch(module):
-        return quantize_fp8(weight)
+        return quantize_nvfp4_for_inputs(weight, moments[module])
+    if INT8.fullmatch(module):
+        return quantize_int8(weight)
     return weight.to(torch.bfloat16)
 
 
@@ -87,11 +99,7 @@ def shipped_config(config: dict[str, Any]) -> dict[str, Any]:
         return {key: section[key] for key in keys.split() if key in section}
 
     def group(kind: str, pattern: re.Pattern[str], **weights: Any) -> dict[str, Any]:
-        return {
-            "format": kind,
-            "targets": [f"re:{pattern.pattern}$"],
-            "weights": {"type": "float", "symmetric": True, **weights},
-        }
+        return {"format": kind, "targets": [f"re:({pattern.pattern})$"], "weights": {"symmetric": True, **weights}}
 
     return {
         "architectures": ["Qwen3_5ForConditionalGeneration"],
@@ -105,8 +113,10 @@ def shipped_config(config: dict[str, Any]) -> dict[str, Any]:
             "quant_method": "compressed-tensors",
             "format": "mixed-precision",
             "config_groups": {
-                "text": group("nvfp4-pack-quantized", NVFP4, num_bits=4, strategy="tensor_group", group_size=16),
-                "table_and_vision": group("float-quantized", FP8, num_bits=8, strategy="channel"),
+                "text": group(
+                    "nvfp4-pack-quantized", NVFP4, type="float", num_bits=4, strategy="tensor_group", group_size=16
+                ),
+                "embedding_and_vision": group("int-quantized", INT8, type="int", num_bits=8, strategy="channel"),
             },
         },
     }

@@ -5,6 +5,7 @@ Tensors that stand for a weight ``X.weight``:
 - bf16, f16, f32: ``X.weight``.
 - fp8: ``X.weight`` F8_E4M3 with ``X.weight_scale`` (one value, one a row, or 128 × 128 blocks) or
   ``X.weight_scale_inv`` (blocks; a factor all the same).
+- int8: ``X.weight`` I8 with ``X.weight_scale`` (one value or one a row).
 - nvfp4 by ModelOpt: ``X.weight`` U8, ``X.weight_scale`` F8_E4M3, the factors ``X.weight_scale_2`` and
   ``X.input_scale``.
 - nvfp4 by compressed-tensors: ``X.weight_packed`` U8, ``X.weight_scale`` F8_E4M3, the divisors
@@ -22,13 +23,24 @@ import torch
 from torch import Tensor
 
 from engine.checkpoint.errors import CheckpointError
-from engine.checkpoint.quantize import BLOCK, FP8_BLOCK, Packed, PackedFP8, PackedNVFP4, ScaleKind, dequantize
+from engine.checkpoint.quantize import (
+    BLOCK,
+    FP8_BLOCK,
+    Packed,
+    PackedFP8,
+    PackedInt8,
+    PackedNVFP4,
+    ScaleKind,
+    dequantize,
+)
 from engine.checkpoint.shards import Shard, Stored
 
-Format = Literal["bf16", "f16", "f32", "fp8", "nvfp4"]
+Format = Literal["bf16", "f16", "f32", "fp8", "int8", "nvfp4"]
 Table = Mapping[str, tuple[Shard, Stored]]
 
+_PACKED = frozenset({"fp8", "int8", "nvfp4"})
 _PLAIN: dict[str, Format] = {"BF16": "bf16", "F16": "f16", "F32": "f32"}
+_EIGHT_BITS: dict[str, Format] = {"F8_E4M3": "fp8", "I8": "int8"}
 _SCALES = ("F32", "BF16", "F16")
 _CHUNK = 1 << 22
 """Elements unpacked at a time: bounds host memory whatever the size of a tensor."""
@@ -53,7 +65,7 @@ class Entry:
 
     def packed(self) -> Packed:
         """The quantised parts as they are stored (scales as factors, float32), on the CPU."""
-        if self.format not in ("fp8", "nvfp4"):
+        if self.format not in _PACKED:
             raise ValueError(f"{self.name} is stored as {self.format}, not packed")
         return self._packed_rows(0, self.shape[0])
 
@@ -69,20 +81,20 @@ class Entry:
             out[first:last].copy_(self._rows(first, last))
 
     def _rows(self, first: int, last: int) -> Tensor:
-        if self.format in ("fp8", "nvfp4"):
+        if self.format in _PACKED:
             return dequantize(self._packed_rows(first, last))
         return self._part("codes", first, last)
 
     def _packed_rows(self, first: int, last: int) -> Packed:
         codes = self._part("codes", first, last)
-        if self.format == "fp8":
+        if self.format in ("fp8", "int8"):
             if self.scale_kind == "row":
                 scale = self._scale("scale", first, last).flatten()
             elif self.scale_kind == "block":
                 scale = self._scale("scale", first // FP8_BLOCK, -(-last // FP8_BLOCK))
             else:
                 scale = self._scalar("scale")
-            return PackedFP8(codes, scale, self.scale_kind)
+            return PackedInt8(codes, scale) if self.format == "int8" else PackedFP8(codes, scale, self.scale_kind)
         block_scale = self._part("block_scale", first, last)
         self._check_finite("block_scale", block_scale)
         scale, given = self._scalar("global_scale"), None
@@ -131,21 +143,23 @@ def find_entry(name: str, shape: tuple[int, ...], table: Table, stored_name: str
     if stored.dtype in _PLAIN:
         _check_shape(stored, shape)
         return Entry(name, _PLAIN[stored.dtype], shape, {"codes": (shard, stored)})
-    if stored.dtype == "F8_E4M3":
-        return _fp8(name, key, shape, table)
+    if stored.dtype in _EIGHT_BITS:
+        return _eight_bits(name, key, shape, table)
     if stored.dtype == "U8":
         return _modelopt(name, key, shape, table)
     raise CheckpointError(
-        f"{stored.file}: {key} has the dtype {stored.dtype}; Ignis reads BF16, F16, F32, FP8 (E4M3) and NVFP4 weights."
+        f"{stored.file}: {key} has the dtype {stored.dtype}; Ignis reads BF16, F16, F32, FP8 (E4M3), INT8 and "
+        "NVFP4 weights."
     )
 
 
-def _fp8(name: str, key: str, shape: tuple[int, ...], table: Table) -> Entry:
+def _eight_bits(name: str, key: str, shape: tuple[int, ...], table: Table) -> Entry:
     codes = table[key]
     _check_shape(codes[1], shape)
+    what = _EIGHT_BITS[codes[1].dtype]
     scale = table.get(f"{key}_scale") or table.get(f"{key}_scale_inv")
     if scale is None:
-        raise CheckpointError(f"{codes[1].file}: {key} is FP8 but has no {key}_scale; {_AGAIN}")
+        raise CheckpointError(f"{codes[1].file}: {key} is {what.upper()} but has no {key}_scale; {_AGAIN}")
     stored = scale[1]
     _check_dtype(stored, *_SCALES)
     rows = shape[0] if shape else 1
@@ -155,14 +169,15 @@ def _fp8(name: str, key: str, shape: tuple[int, ...], table: Table) -> Entry:
         kind = "tensor"
     elif stored.shape in ((rows,), (rows, *(1,) * (len(shape) - 1))):
         kind = "row"
-    elif len(shape) == 2 and stored.shape == blocks:
+    elif what == "fp8" and len(shape) == 2 and stored.shape == blocks:
         kind = "block"
     else:
+        also = f" or {list(blocks)} (128 × 128 blocks)" if what == "fp8" and len(shape) == 2 else ""
         raise CheckpointError(
             f"{stored.file}: {stored.name} has the shape {list(stored.shape)}; for a weight of {list(shape)} Ignis "
-            f"reads one scale, [{rows}, 1] or {list(blocks)} (128 × 128 blocks)."
+            f"reads one scale, [{rows}, 1]{also}."
         )
-    return Entry(name, "fp8", shape, {"codes": codes, "scale": scale}, kind)
+    return Entry(name, what, shape, {"codes": codes, "scale": scale}, kind)
 
 
 def _modelopt(name: str, key: str, shape: tuple[int, ...], table: Table) -> Entry:

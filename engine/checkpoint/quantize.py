@@ -1,8 +1,8 @@
-"""NVFP4 and FP8 weights: packed parts, packing and exact unpacking, in plain torch.
+"""NVFP4, FP8 and INT8 weights: packed parts, packing and exact unpacking, in plain torch.
 
 NVFP4: blocks of 16 columns, values in E2M1 (0, 0.5, 1, 1.5, 2, 3, 4, 6 and negatives) times an E4M3 block scale times
 one float32 scale for the matrix. FP8: E4M3 values times a float32 scale for the matrix, for each row, or for blocks of
-128 × 128.
+128 × 128. INT8: integers times a float32 scale for the matrix or for each row.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ BLOCK = 16
 FP8_BLOCK = 128
 E2M1_MAX = 6.0
 E4M3_MAX = 448.0
+INT8_MAX = 127.0
 E2M1 = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0])
 _PAIRS = torch.stack([E2M1[torch.arange(256) % 16], E2M1[torch.arange(256) // 16]], dim=-1)
 """Byte → (even column, odd column): the low nibble comes first."""
@@ -61,12 +62,32 @@ class PackedFP8:
         return tuple(self.codes.shape)
 
 
-Packed = PackedNVFP4 | PackedFP8
+@dataclass(frozen=True)
+class PackedInt8:
+    """weight = codes · scale.
+
+    ``codes`` int8 [rows, …]; ``scale`` float32: scalar or [rows].
+    """
+
+    codes: Tensor
+    scale: Tensor
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.codes.shape)
+
+
+Packed = PackedNVFP4 | PackedFP8 | PackedInt8
 
 
 def dequantize(packed: Packed) -> Tensor:
     """The weight in float32, in the shape of the unquantised matrix."""
-    return _dequantize_nvfp4(packed) if isinstance(packed, PackedNVFP4) else _dequantize_fp8(packed)
+    if isinstance(packed, PackedNVFP4):
+        return _dequantize_nvfp4(packed)
+    if isinstance(packed, PackedFP8) and packed.kind == "block":
+        return _dequantize_blocks(packed)
+    values = packed.codes.float()
+    return values.mul_(packed.scale.view(-1, *(1,) * (values.dim() - 1)) if packed.scale.dim() else packed.scale)
 
 
 def quantize_nvfp4(weight: Tensor) -> PackedNVFP4:
@@ -85,9 +106,9 @@ def nvfp4_scale(weight: Tensor) -> Tensor:
     return torch.exp2(torch.ceil(torch.log2(largest / (E2M1_MAX * E4M3_MAX))))
 
 
-def nvfp4_block_scale(blocks: Tensor) -> Tensor:
+def nvfp4_block_scale(blocks: Tensor, importance: Tensor | None = None) -> Tensor:
     """E4M3 scale of least squared error for each block: float [..., 16] (already divided by the matrix scale) →
-    float8_e4m3fn [...]."""
+    float8_e4m3fn [...]. ``importance`` [16] weighs the columns' errors."""
     largest = (blocks.abs().amax(-1) / E2M1_MAX).clamp(max=E4M3_MAX)
     start = largest.to(torch.float8_e4m3fn).view(torch.uint8).int()
     best = torch.full_like(largest, float("inf"))
@@ -95,7 +116,8 @@ def nvfp4_block_scale(blocks: Tensor) -> Tensor:
     for step in _SCALE_STEPS:
         code = (start + step).clamp(1, 0x7E)  # 0x7E is 448, the largest finite value; 0 would erase the block
         scale = code.to(torch.uint8).view(torch.float8_e4m3fn).float()[..., None]
-        error = (round_e2m1(blocks / scale) * scale - blocks).square().sum(-1)
+        error = (round_e2m1(blocks / scale) * scale - blocks).square()
+        error = error.sum(-1) if importance is None else error @ importance
         better = error < best
         best = torch.where(better, error, best)
         chosen = torch.where(better, code, chosen)
@@ -124,10 +146,24 @@ def pack_nibbles(codes: Tensor) -> Tensor:
 
 def quantize_fp8(weight: Tensor) -> PackedFP8:
     """Round to E4M3 with one scale a row (leading axis), the row's largest magnitude mapped to 448."""
+    rows, scale = _by_row(weight, E4M3_MAX)
+    return PackedFP8(rows.to(torch.float8_e4m3fn).reshape(weight.shape), scale, "row")
+
+
+def quantize_int8(weight: Tensor) -> PackedInt8:
+    """Round to integers with one scale a row (leading axis), the row's largest magnitude mapped to 127.
+
+    At the same size a third of FP8's error on rows without outliers: seven bits of magnitude against E4M3's four.
+    """
+    rows, scale = _by_row(weight, INT8_MAX)
+    return PackedInt8(rows.round().to(torch.int8).reshape(weight.shape), scale)
+
+
+def _by_row(weight: Tensor, largest: float) -> tuple[Tensor, Tensor]:
+    """(rows [rows, values] scaled to ±largest, their scales [rows])."""
     rows = weight.float().reshape(weight.shape[0], -1)
-    scale = (rows.abs().amax(-1) / E4M3_MAX).clamp(min=torch.finfo(torch.float32).tiny)
-    codes = (rows / scale[:, None]).to(torch.float8_e4m3fn).reshape(weight.shape)
-    return PackedFP8(codes, scale, "row")
+    scale = (rows.abs().amax(-1) / largest).clamp(min=torch.finfo(torch.float32).tiny)
+    return rows / scale[:, None], scale
 
 
 def _dequantize_nvfp4(packed: PackedNVFP4) -> Tensor:
@@ -137,11 +173,7 @@ def _dequantize_nvfp4(packed: PackedNVFP4) -> Tensor:
     return values.view(rows, columns)
 
 
-def _dequantize_fp8(packed: PackedFP8) -> Tensor:
-    values, scale = packed.codes.float(), packed.scale
-    if packed.kind == "row":
-        scale = scale.view(-1, *(1,) * (values.dim() - 1))
-    elif packed.kind == "block":
-        scale = scale.repeat_interleave(FP8_BLOCK, 0)[: values.shape[0]]
-        scale = scale.repeat_interleave(FP8_BLOCK, 1)[:, : values.shape[1]]
-    return values.mul_(scale)
+def _dequantize_blocks(packed: PackedFP8) -> Tensor:
+    rows, columns = packed.shape
+    scale = packed.scale.repeat_interleave(FP8_BLOCK, 0)[:rows].repeat_interleave(FP8_BLOCK, 1)[:, :columns]
+    return packed.codes.float().mul_(scale)

@@ -1,4 +1,4 @@
-"""Writing a checkpoint folder: any weight in BF16, F32, FP8 or either NVFP4 layout, in one file or several."""
+"""Writing a checkpoint folder: any weight in BF16, F32, FP8, INT8 or either NVFP4 layout, in one file or several."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from engine.checkpoint.quantize import PackedFP8, PackedNVFP4
+from engine.checkpoint.quantize import PackedFP8, PackedInt8, PackedNVFP4
 from engine.checkpoint.shards import INDEX, SINGLE
 
 NVFP4Layout = Literal["compressed-tensors", "modelopt"]
-Weight = Tensor | PackedFP8 | PackedNVFP4
+Weight = Tensor | PackedFP8 | PackedInt8 | PackedNVFP4
 
 
 def write_checkpoint(
@@ -49,10 +49,10 @@ def write_checkpoint(
 
 def stored_tensors(name: str, weight: Weight, layout: NVFP4Layout) -> list[tuple[str, Tensor]]:
     """The tensors that stand for one weight in a file."""
-    if isinstance(weight, PackedFP8):
-        if weight.kind == "block":
-            return [(name, weight.codes), (f"{name}_scale_inv", weight.scale)]
-        scale = weight.scale if weight.kind == "tensor" else weight.scale.view(-1, *(1,) * (weight.codes.dim() - 1))
+    if isinstance(weight, PackedFP8) and weight.kind == "block":
+        return [(name, weight.codes), (f"{name}_scale_inv", weight.scale)]
+    if isinstance(weight, PackedFP8 | PackedInt8):
+        scale = weight.scale.view(-1, *(1,) * (weight.codes.dim() - 1)) if weight.scale.dim() else weight.scale
         return [(name, weight.codes), (f"{name}_scale", scale)]
     if isinstance(weight, PackedNVFP4):
         return _nvfp4_tensors(name, weight, layout)

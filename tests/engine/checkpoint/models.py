@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from transformers import Qwen3_5ForConditionalGeneration
 
-from engine.checkpoint.quantize import PackedFP8, quantize_fp8, quantize_nvfp4
+from engine.checkpoint.quantize import PackedFP8, PackedInt8, quantize_fp8, quantize_int8, quantize_nvfp4
 from engine.checkpoint.write import NVFP4Layout, Weight, write_checkpoint
 from tests.engine.model.oracle import hf_config, randomise
 
@@ -59,6 +59,10 @@ STORE: dict[str, Callable[[Tensor], Weight]] = {
     "fp8 per row": quantize_fp8,
     "fp8 per tensor": as_tensor_scale,
     "fp8 blocks": as_blocks,
+    "int8 per row": quantize_int8,
+    "int8 per tensor": lambda weight: PackedInt8(
+        (weight / weight.abs().max() * 127).round().char(), weight.abs().max() / 127
+    ),
     "nvfp4": quantize_nvfp4,
 }
 

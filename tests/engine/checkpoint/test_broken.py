@@ -133,6 +133,8 @@ CASES: dict[str, tuple[Break, list[str]]] = {
         stored_as(torch.float8_e4m3fn, _scale=torch.ones(384, dtype=torch.int8)),
         [FILE, UP + "_scale", "dtype I8"],
     ),
+    "int8 without scale": (stored_as(torch.int8), [FILE, UP, "is INT8 but has no", "_scale"]),
+    "int8 with block scales": (stored_as(torch.int8, _scale=torch.ones(3, 2)), [FILE, UP + "_scale", "[3, 2]"]),
     "nvfp4 without block scales": (nvfp4(_scale=None), [FILE, UP + "_scale"]),
     "nvfp4 without its scale": (nvfp4(_scale_2=None), [FILE, UP + "_scale_2"]),
     "nvfp4 with block scales of another shape": (

@@ -16,6 +16,7 @@ from engine.checkpoint.quantize import (
     nvfp4_block_scale,
     pack_nibbles,
     quantize_fp8,
+    quantize_int8,
     quantize_nvfp4,
 )
 
@@ -94,6 +95,7 @@ def test_nvfp4_at_any_magnitude(scale: float) -> None:
 def test_a_matrix_of_zeros_stays_zero() -> None:
     assert not dequantize(quantize_nvfp4(torch.zeros(3, 32))).any()
     assert not dequantize(quantize_fp8(torch.zeros(3, 32))).any()
+    assert not dequantize(quantize_int8(torch.zeros(3, 32))).any()
 
 
 def test_fp8_round_trip_per_row() -> None:
@@ -103,6 +105,15 @@ def test_fp8_round_trip_per_row() -> None:
     assert torch.equal(packed.codes.float().abs().amax(1), torch.full((64,), 448.0))
     relative = (dequantize(packed) - original).norm(dim=1) / original.norm(dim=1)
     assert relative.max() < 0.035
+
+
+def test_int8_round_trip_per_row() -> None:
+    original = weight(64, 100) * torch.logspace(-4, 4, 64)[:, None]
+    packed = quantize_int8(original)
+    assert packed.codes.dtype == torch.int8
+    assert torch.equal(packed.codes.abs().amax(1), torch.full((64,), 127, dtype=torch.int8))
+    step = original.abs().amax(1, keepdim=True) / 127
+    assert ((dequantize(packed) - original).abs() <= step / 2 * (1 + 1e-5)).all()
 
 
 def test_fp8_blocks_unpack_as_the_format_says() -> None:

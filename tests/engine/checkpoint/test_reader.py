@@ -97,7 +97,7 @@ def test_formats_may_be_mixed(tmp_path: Path, model: Model) -> None:
     mixed = {name: kinds[number % len(kinds)](weights[name]) for number, name in enumerate(names)}
     write_checkpoint(tmp_path, config, {**weights, **mixed})
     with open_checkpoint(tmp_path) as checkpoint:
-        assert set(checkpoint.formats()) == {"f32", "bf16", "f16", "fp8", "nvfp4"}
+        assert set(checkpoint.formats()) == {"f32", "bf16", "f16", "fp8", "int8", "nvfp4"}
         for name, weight in weights.items():
             assert (checkpoint.tensor(name) - weight).norm() <= 0.1 * weight.norm(), name
 
