@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.text.stream import TextStream
@@ -58,6 +58,8 @@ def test_any_cut_of_the_bytes_gives_the_text(text: str, cuts: list[int]) -> None
     stops=st.lists(st.text(alphabet="abcü", max_size=4), max_size=3),
     cuts=st.lists(st.integers(0, 60), max_size=15),
 )
+@example(text="abcc", stops=["abc", "b"], cuts=[])
+@example(text="abcc", stops=["c", "abc"], cuts=[])
 def test_stop_strings_whatever_the_cuts(text: str, stops: list[str], cuts: list[int]) -> None:
     data = text.encode()
     tokens = cut(data, cuts)
