@@ -8,17 +8,17 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLabel, QMenu, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QStackedWidget, QVBoxLayout, QWidget
 
 from engine.messages import EngineError, EngineSnapshot, ImageInput
 from ignis_desktop.engine_thread import EngineThread
+from ignis_desktop.panels.chat_export import ask_path, write
 from ignis_desktop.panels.chat_items import needs_new_conversation
 from ignis_desktop.panels.chat_session import ChatSession
 from ignis_desktop.panels.model_line import is_ember, loading_text, model_line
 from ignis_desktop.panels.presets import PRESETS
 from ignis_desktop.store.chat_worker import ChatWorker
 from ignis_desktop.store.chats import Picture
-from ignis_desktop.store.export import to_json, to_markdown
 from ignis_desktop.store.settings import SettingsFile
 from ignis_desktop.widgets.buttons import IconButton
 from ignis_desktop.widgets.composer import Composer
@@ -233,7 +233,8 @@ class ChatPanel(QWidget):
         pictures = self.composer.attachments.pictures
         if self._editing is not None and not pictures and self.session.tree is not None:
             pictures = self.session.tree[self._editing].images
-        self.session.send(text, pictures, instead_of=self._editing)
+        if not self.session.send(text, pictures, instead_of=self._editing):
+            return
         self._editing = None
         self.composer.set_editing(False)
         self.composer.clear()
@@ -330,21 +331,10 @@ class ChatPanel(QWidget):
         self.session.with_messages(conversation, lambda: self._save_export(conversation, form))
 
     def _save_export(self, conversation: str, form: str) -> None:
-        suffix = "md" if form == "markdown" else "json"
-        title = self.session.conversation(conversation).title
-        safe = "".join(c if c.isalnum() or c in " -_" else "_" for c in title).strip() or "conversation"
-        name, _ = QFileDialog.getSaveFileName(self, tr("chat.export"), f"{safe}.{suffix}", f"*.{suffix}")
-        if name:
-            self.write_export(conversation, form, Path(name))
+        path = ask_path(self, self.session.conversation(conversation).title, form)
+        if path is not None:
+            self.write_export(conversation, form, path)
 
     def write_export(self, conversation: str, form: str, path: Path) -> None:
         """Writes a conversation whose messages are in memory and says where, or why not."""
-        kept = self.session.conversation(conversation)
-        tree = self.session.tree_of(conversation)
-        text = to_markdown(kept, tree.branch()) if form == "markdown" else to_json(kept, tree.messages())
-        try:
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            self._toast.say(tr("chat.export_failed", name=path.name, reason=error.strerror or str(error)))
-        else:
-            self._toast.say(tr("chat.exported", name=path.name))
+        self._toast.say(write(self.session.conversation(conversation), self.session.tree_of(conversation), form, path))

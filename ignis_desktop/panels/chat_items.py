@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from ignis_desktop.store.chats import Message
@@ -11,10 +12,18 @@ from ignis_desktop.widgets.message_item import ChatItem
 from ignis_desktop.widgets.texts import tr
 
 if TYPE_CHECKING:
-    from ignis_desktop.panels.chat_session import Running
+    from ignis_desktop.panels.running import Running
 
+_TITLE_LENGTH = 60
+PATIENCE_MS = 1000
+"""After so long without a lane a message says that it waits for one."""
 CONTEXT_CODES = frozenset({"context_length_exceeded"})
 """Error codes that a shorter conversation mends."""
+
+
+def title_of(text: str) -> str:
+    """A conversation's first title: its question on one line, cut between words."""
+    return shorten(text, _TITLE_LENGTH, placeholder="…")
 
 
 def chat_item(
@@ -87,7 +96,7 @@ def _running_note(message: Message, running: Running) -> str:
     done, total = running.progress
     if total:
         return tr("chat.reading", done=f"{done:,}", total=f"{total:,}")
-    return tr("chat.waiting") if time.monotonic() - running.began > 1.0 else tr("chat.starting")
+    return tr("chat.waiting") if time.monotonic() - running.began >= PATIENCE_MS / 1000 else tr("chat.starting")
 
 
 def _ended_note(message: Message) -> str:

@@ -4,43 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from textwrap import shorten
+from dataclasses import replace
+from functools import partial
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from engine.messages import EngineError, Finished
-from ignis_desktop.engine_thread import EngineThread, Reply, Turn
-from ignis_desktop.panels.chat_items import chat_item
+from ignis_desktop.engine_thread import EngineThread, Turn
+from ignis_desktop.panels.chat_items import PATIENCE_MS, chat_item, title_of
 from ignis_desktop.panels.presets import sampling_of
+from ignis_desktop.panels.running import Running
 from ignis_desktop.store.chat_worker import ChatWorker
 from ignis_desktop.store.chats import Conversation, Message, MessageTree, Picture, new_id
 from ignis_desktop.widgets.conversation_list import ConversationRow
 from ignis_desktop.widgets.message_item import ChatItem
 from ignis_desktop.widgets.texts import tr
-
-_SAVE_SECONDS = 2.0
-"""How often an answer that is being written is kept, in case the program dies."""
-
-
-_TITLE_LENGTH = 60
-
-
-def title_of(text: str) -> str:
-    """A conversation's first title: its question on one line, cut between words."""
-    return shorten(text, _TITLE_LENGTH, placeholder="…")
-
-
-@dataclass
-class Running:
-    """An answer that is being written. Times are monotonic seconds."""
-
-    reply: Reply
-    message: str
-    began: float
-    progress: tuple[int, int] = (0, 0)
-    thinking_ended: float | None = None
-    saved: float = 0.0
 
 
 class ChatSession(QObject):
@@ -177,15 +155,18 @@ class ChatSession(QObject):
             return None
         return self._item(tree, tree[message_id], message_id == tree.head)
 
-    def send(self, text: str, pictures: Sequence[Picture] = (), *, instead_of: str | None = None) -> None:
-        """Adds a question and starts its answer. ``instead_of``: a message this is an edited version of."""
+    def send(self, text: str, pictures: Sequence[Picture] = (), *, instead_of: str | None = None) -> bool:
+        """Adds a question and starts its answer. ``instead_of``: a message this is an edited version of.
+
+        False when it cannot be now: the conversation is still being read, or an answer is being written in it.
+        """
         if self.current is None:
             self._create(title_of(text) or (pictures[0].name if pictures else tr("chat.untitled")))
             self.opened.emit()
         conversation, tree = self.current, self.tree
         assert conversation is not None
         if tree is None or conversation.id in self._running:
-            return
+            return False
         if not len(tree) and conversation.title == tr("chat.untitled"):
             self.rename(conversation.id, title_of(text) or conversation.title)
         parent = tree[instead_of].parent if instead_of else tree.head
@@ -193,6 +174,7 @@ class ChatSession(QObject):
         tree.add(question)
         self._worker.call("save_message", question)
         self._answer(question.id)
+        return True
 
     def regenerate(self, answer: str) -> None:
         """Writes another answer beside ``answer``, which stays."""
@@ -256,6 +238,8 @@ class ChatSession(QObject):
         self.messages_changed.emit(True)
         self.rows_changed.emit()
         self.running_changed.emit()
+        # A request that waits in the queue sends no events: after a moment the message itself says that it waits.
+        QTimer.singleShot(PATIENCE_MS, self, partial(self.message_changed.emit, answer.id))
 
     def _on_progress(self, key: str, done: int, total: int) -> None:
         running = self._running[key]
@@ -266,29 +250,14 @@ class ChatSession(QObject):
         running = self._running[key]
         tree = self._trees[key]
         message = tree[running.message]
-        now = time.monotonic()
-        if text and message.thinking and running.thinking_ended is None:
-            running.thinking_ended = now
         message = tree.update(message.id, content=message.content + text, thinking=message.thinking + thought)
-        if now - running.saved > _SAVE_SECONDS:
-            running.saved = now
+        if running.take(thought, text):
             self._worker.call("save_message", message)
         self.message_changed.emit(message.id)
 
     def _on_finished(self, key: str, finished: Finished) -> None:
         running = self._running.pop(key)
-        numbers = {
-            "reason": finished.reason,
-            "prompt_tokens": finished.usage.prompt_tokens,
-            "cached_tokens": finished.usage.cached_tokens,
-            "output_tokens": finished.usage.output_tokens,
-            "decode_seconds": finished.decode_seconds,
-            "first_token_seconds": finished.queue_seconds + finished.prefill_seconds,
-            "seed": finished.seed,
-        }
-        if self._trees[key][running.message].thinking:
-            numbers["thinking_seconds"] = (running.thinking_ended or time.monotonic()) - running.began
-        self._settle(key, running.message, numbers=numbers)
+        self._settle(key, running.message, numbers=running.numbers(finished))
 
     def _on_failed(self, key: str, error: EngineError) -> None:
         running = self._running.pop(key)

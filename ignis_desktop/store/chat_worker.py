@@ -27,6 +27,7 @@ class ChatWorker(QObject):
         super().__init__(parent)
         self._path = path
         self._database: ChatDatabase | None = None
+        self._fault = ""
         self._closed = False
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="chats")
         self._answered.connect(self._deliver)
@@ -48,10 +49,16 @@ class ChatWorker(QObject):
         self._thread.shutdown(wait=True)
 
     def _open(self) -> None:
-        self._database = ChatDatabase(self._path)
+        try:
+            self._database = ChatDatabase(self._path)
+        except sqlite3.Error as error:
+            self._fault = str(error)
+            log.warning("the conversations in %s: %s", self._path, error)
 
     def _run(self, method: str, arguments: tuple[Any, ...], then: Callable[[Any], None] | None) -> None:
         if self._database is None:
+            # Said with every call: when the file was opened, nobody was listening yet.
+            self.failed.emit(self._fault)
             return
         result = getattr(self._database, method)(*arguments)
         if then is not None:

@@ -83,7 +83,6 @@ class _Card(QFrame):
         self.token = token
         self.picture = picture
         self.fault: str | None = None
-        self._key, pixmap = shared().get(picture.data)
         self._image = QLabel(alignment=Qt.AlignmentFlag.AlignCenter)
         self._image.setFixedSize(_PREVIEW, _PREVIEW)
         self._name = QLabel(self.fontMetrics().elidedText(picture.name, Qt.TextElideMode.ElideMiddle, _WORDS))
@@ -107,7 +106,7 @@ class _Card(QFrame):
         row.addLayout(words)
         row.addWidget(remove, 0, Qt.AlignmentFlag.AlignTop)
         shared().ready.connect(self._arrived)
-        self._show(pixmap)
+        self._show(shared().get(picture.data))
 
     def settle(self, fault: str, detail: str) -> None:
         self.fault = fault
@@ -119,9 +118,9 @@ class _Card(QFrame):
         for widget in (self, self._detail):
             widget.style().polish(widget)
 
-    def _arrived(self, key: bytes) -> None:
-        if key == self._key:
-            self._show(shared().get(self.picture.data)[1])
+    def _arrived(self, data: bytes) -> None:
+        if data == self.picture.data:
+            self._show(shared().get(data))
 
     def _show(self, pixmap: QPixmap | None) -> None:
         if pixmap is None or pixmap.isNull():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from PySide6.QtCore import QBuffer, QIODevice, QMimeData, Qt, Signal
+from PySide6.QtCore import QBuffer, QIODevice, QMimeData, QRunnable, Qt, QThreadPool, Signal
 from PySide6.QtGui import QFocusEvent, QImage, QKeyEvent
 from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QLabel, QTextEdit, QVBoxLayout, QWidget
 
@@ -32,6 +32,7 @@ class Composer(QFrame):
     image_added = Signal(int, object)
     """(token, Picture) for ``AttachmentStrip.settle``."""
     refused = Signal(str)
+    _encoded = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -69,6 +70,7 @@ class Composer(QFrame):
         layout.addWidget(self._editing)
         layout.addWidget(self.attachments)
         layout.addLayout(bottom)
+        self._encoded.connect(self.add_picture)
         self.edit.textChanged.connect(self._on_text_changed)
         self.attachments.changed.connect(self._update_button)
         self._update_button()
@@ -133,7 +135,7 @@ class Composer(QFrame):
         if data.hasImage():
             image = data.imageData()
             if isinstance(image, QImage) and not image.isNull():
-                self.add_picture(Picture(tr("chat.pasted_name"), _png(image)))
+                QThreadPool.globalInstance().start(_Encode(self, image))
                 return True
         if files:
             self.refused.emit(tr("chat.not_an_image", name=files[0].name))
@@ -223,8 +225,15 @@ class _Edit(QTextEdit):
         super().focusOutEvent(event)
 
 
-def _png(image: QImage) -> bytes:
-    buffer = QBuffer()
-    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    image.save(buffer, "PNG")  # type: ignore[call-overload]  # takes a str, whatever its stub says
-    return bytes(buffer.data().data())
+class _Encode(QRunnable):
+    """Turns a pasted picture into a file; a large one would hold the window up."""
+
+    def __init__(self, composer: Composer, image: QImage) -> None:
+        super().__init__()
+        self._composer, self._image = composer, image
+
+    def run(self) -> None:
+        buffer = QBuffer()
+        buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+        self._image.save(buffer, "PNG")  # type: ignore[call-overload]  # takes a str, whatever its stub says
+        self._composer._encoded.emit(Picture(tr("chat.pasted_name"), bytes(buffer.data().data())))

@@ -177,14 +177,15 @@ class _Pictures(QWidget):
         self._pictures = pictures
         self.update()
 
-    def _arrived(self, _key: bytes) -> None:
-        self.update()
+    def _arrived(self, data: bytes) -> None:
+        if data in self._pictures:
+            self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         right = self.width()
         for data in reversed(self._pictures):
-            _, thumbnail = shared().get(data)
+            thumbnail = shared().get(data)
             size = thumbnail.deviceIndependentSize().toSize() if thumbnail else QSize(SIDE, SIDE)
             target = QRect(right - size.width(), SIDE - size.height(), size.width(), size.height())
             if thumbnail:

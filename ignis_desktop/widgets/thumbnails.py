@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import OrderedDict
 
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QObject, QRunnable, QSize, Qt, QThreadPool, Signal
@@ -11,14 +10,17 @@ from PySide6.QtGui import QImage, QImageReader, QPixmap
 SIDE = 96
 """Logical pixels of the longer side."""
 _DEVICE_SIDE = SIDE * 2
-_KEPT = 512
+_KEPT = 128
 
 
 class Thumbnails(QObject):
-    """``get`` answers at once when it can; otherwise ``ready`` comes with the key when the picture is there."""
+    """``get`` answers at once when it can; otherwise ``ready`` comes with the same bytes when the picture is there.
 
-    ready = Signal(bytes)
-    _decoded = Signal(bytes, QImage)
+    Pictures are told apart by their bytes, whose hash Python computes once.
+    """
+
+    ready = Signal(object)
+    _decoded = Signal(object, QImage)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -28,33 +30,32 @@ class Thumbnails(QObject):
         self._pool.setMaxThreadCount(1)
         self._decoded.connect(self._keep)
 
-    def get(self, data: bytes) -> tuple[bytes, QPixmap | None]:
-        """Key of an encoded picture and its thumbnail, None while it is being decoded (null if it cannot be)."""
-        key = hashlib.blake2b(data, digest_size=16).digest()
-        found = self._kept.get(key)
-        if found is None and key not in self._asked:
-            self._asked.add(key)
-            self._pool.start(_Decode(self, key, data))
-        return key, found
+    def get(self, data: bytes) -> QPixmap | None:
+        """The thumbnail of an encoded picture; None while it is being decoded, a null pixmap if it cannot be."""
+        found = self._kept.get(data)
+        if found is None and data not in self._asked:
+            self._asked.add(data)
+            self._pool.start(_Decode(self, data))
+        return found
 
     def close(self) -> None:
         self._pool.clear()
         self._pool.waitForDone()
 
-    def _keep(self, key: bytes, image: QImage) -> None:
-        self._asked.discard(key)
+    def _keep(self, data: bytes, image: QImage) -> None:
+        self._asked.discard(data)
         thumbnail = QPixmap.fromImage(image)
         thumbnail.setDevicePixelRatio(2.0)
-        self._kept[key] = thumbnail
+        self._kept[data] = thumbnail
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
-        self.ready.emit(key)
+        self.ready.emit(data)
 
 
 class _Decode(QRunnable):
-    def __init__(self, owner: Thumbnails, key: bytes, data: bytes) -> None:
+    def __init__(self, owner: Thumbnails, data: bytes) -> None:
         super().__init__()
-        self._owner, self._key, self._data = owner, key, data
+        self._owner, self._data = owner, data
 
     def run(self) -> None:
         buffer = QBuffer()
@@ -65,7 +66,7 @@ class _Decode(QRunnable):
         size = reader.size()
         if size.isValid():
             reader.setScaledSize(size.scaled(QSize(_DEVICE_SIDE, _DEVICE_SIDE), Qt.AspectRatioMode.KeepAspectRatio))
-        self._owner._decoded.emit(self._key, reader.read())
+        self._owner._decoded.emit(self._data, reader.read())
 
 
 class _Shared:

@@ -12,6 +12,7 @@ from PIL import Image
 from PySide6.QtCore import QMimeData, Qt
 from PySide6.QtGui import QImage
 
+from ignis_desktop.engine_thread import Turn
 from ignis_desktop.store.chats import ChatDatabase, Conversation, Message, Picture
 from ignis_desktop.store.paths import data_dir
 from tests.window.conftest import Opened
@@ -174,8 +175,7 @@ def test_a_pasted_picture_is_checked_and_sent(opened: Opened, qtbot, tmp_path: P
     image.fill(Qt.GlobalColor.darkGreen)
     pasted.setImageData(image)
     opened.chat.composer.edit.insertFromMimeData(pasted)
-    qtbot.waitUntil(lambda: not attachments.waiting, timeout=10_000)
-    assert len(attachments.pictures) == 1
+    qtbot.waitUntil(lambda: len(attachments.pictures) == 1, timeout=10_000)
     broken = tmp_path / "broken.png"
     broken.write_bytes(png()[:60])
     opened.chat.composer.add_files([broken])
@@ -210,6 +210,43 @@ def test_what_failed_is_not_sent_again(opened: Opened) -> None:
     opened.chat.new_conversation()
     answer = opened.ask("Short")
     assert not opened.chat.session.item(answer).error
+
+
+def test_a_question_in_the_queue_says_that_it_waits(opened: Opened, qtbot, long_answers: None) -> None:
+    endless = {"max_tokens": 3000, "ignore_eos": True}
+    others = [opened.engine.generate([Turn("user", f"Other {i}")], sampling=endless) for i in range(8)]
+    qtbot.waitUntil(lambda: all(lane.state == "decode" for lane in opened.engine.snapshot.lanes), timeout=20_000)
+    opened.chat.session.send("And me?")
+    qtbot.waitUntil(lambda: opened.chat.session.items()[-1].note == "Waiting for a free lane…", timeout=5000)
+    qtbot.waitUntil(lambda: opened.chat.list.items[-1].note == "Waiting for a free lane…", timeout=5000)
+    assert "1 waiting" in opened.window.status.text
+    others[0].cancel()
+    opened.writing()
+    for other in others[1:]:
+        other.cancel()
+    opened.chat.stop()
+    opened.answered()
+
+
+def test_nothing_typed_is_lost_while_a_conversation_is_read(open_window, qtbot) -> None:
+    open_window().ask("Before")
+    again = open_window()
+    qtbot.waitUntil(lambda: bool(again.chat.session.rows()), timeout=5000)
+    again.chat.session.open(again.chat.session.rows()[0].id)
+    again.chat.composer.set_text("Too early")
+    qtbot.keyClick(again.chat.composer.edit, Qt.Key.Key_Return)
+    assert again.chat.composer.text == "Too early"
+    qtbot.waitUntil(lambda: len(again.chat.session.items()) == 2, timeout=5000)
+    again.ask("Now")
+    assert again.chat.session.items()[2].text == "Now"
+
+
+def test_conversations_that_cannot_be_kept_are_said(open_window, qtbot) -> None:
+    (data_dir() / "chats.sqlite3").write_bytes(b"no database at all, " * 200)
+    opened = open_window()
+    qtbot.waitUntil(lambda: "cannot be kept" in opened.window.toast._text.text(), timeout=5000)
+    opened.ask("Still answers")
+    assert opened.chat.session.items()[-1].text
 
 
 def test_two_conversations_are_written_at_once(opened: Opened, qtbot) -> None:

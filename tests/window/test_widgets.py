@@ -86,6 +86,7 @@ def test_pictures_come_by_paste_drop_and_file(composer: Composer, tmp_path: Path
     picture(64, 64).save(str(path))
     dropped = QMimeData()
     dropped.setUrls([QUrl.fromLocalFile(str(path))])
+    qtbot.waitUntil(lambda: len(added) == 1, timeout=5000)
     composer.edit.insertFromMimeData(dropped)
     assert [one.name for _, one in added] == ["Pasted picture", "shot.png"]
     assert added[1][1].data == path.read_bytes()
