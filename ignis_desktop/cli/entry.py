@@ -80,6 +80,7 @@ def _log_to_stderr(*, debug: bool) -> None:
 
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(name)s: %(message)s") if debug else OneLine())
+    handler.setLevel(logging.WARNING)  # the window opens the root logger wider, for its file
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     if not debug:
         warnings.simplefilter("ignore")  # a library's word to programmers is none to who types a command
