@@ -9,7 +9,7 @@ from typing import Any
 from fontTools import subset
 from fontTools.ttLib import TTFont
 
-from . import icons, strings
+from . import icon_sets, icons, strings
 from .pack import write_pack
 
 FONTS = {
@@ -79,10 +79,10 @@ def make(
     """Collect icons, fonts and strings into `out`; returns a table of the icon sets."""
     blobs: list[bytes] = []
     concepts = icons.Concepts()
-    every = list(icons.npm_icons(npm, concepts)) + list(icons.office_icons(office, concepts))
-    mime = icons.mime_names()
-    for theme in icons.THEMES:
-        every += icons.theme_icons(share / "icons", theme, concepts, mime)
+    every = list(icon_sets.npm_icons(npm, concepts)) + list(icon_sets.office_icons(office, concepts))
+    mime = icon_sets.mime_names()
+    for theme in icon_sets.THEMES:
+        every += icon_sets.theme_icons(share / "icons", theme, concepts, mime)
     said = strings.desktop_entries(share / "applications")
     every = icons.trim(every)
     for icon in every:

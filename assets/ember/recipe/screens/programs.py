@@ -75,8 +75,11 @@ _KINDS = {
 }
 
 
-def items_of(elements: list[dict[str, Any]], width: int, height: int) -> list[dict[str, Any]]:
-    """Items with automatic questions for what the accessibility bus reported; repeated words are left out."""
+def items_of(elements: list[dict[str, Any]], width: int, height: int, scale: int = 1) -> list[dict[str, Any]]:
+    """Items with automatic questions for what the accessibility bus reported; repeated words are left out.
+
+    A button too narrow for its name, or about square and small, shows only an icon.
+    """
     known = Counter(e["name"].strip().lower() for e in elements if e["role"] in _KINDS)
     items = []
     for element in elements:
@@ -92,12 +95,9 @@ def items_of(elements: list[dict[str, Any]], width: int, height: int) -> list[di
             continue
         if x0 < 0 or y0 < 0 or x1 > width or y1 > height or x1 - x0 > 0.9 * width or x1 - x0 < 6 or y1 - y0 < 6:
             continue
-        bare = (
-            kind in ("button", "item")
-            and element["role"] != "table cell"
-            and x1 - x0 < 5.2 * len(name) + 8
-            and x1 - x0 < 64
-        )
+        wide, high = (x1 - x0) / scale, (y1 - y0) / scale
+        bare = kind in ("button", "item") and element["role"] != "table cell"
+        bare = bare and (wide < min(64, 5.2 * len(name) + 8) or (wide < 48 and wide < 1.4 * high))
         queries = [{"q": name, "by": "name" if bare else "text"}]
         if bare:
             kind = "icon"
@@ -178,7 +178,9 @@ def _views(
         with Image.open(io.BytesIO(file.read_bytes())) as picture:
             image = picture.convert("RGB")
         items = [
-            item for item in items_of(elements, session.width, session.height) if shows(np.asarray(image), item["box"])
+            item
+            for item in items_of(elements, session.width, session.height, session.scale)
+            if shows(np.asarray(image), item["box"])
         ]
         if len(items) >= 4:
             record = {

@@ -125,6 +125,14 @@ class Words:
                 return Label(text, [])
         return None
 
+    def named(self, kind: str, text: str) -> Label | None:
+        """The label `text` with what it is for, if labels.txt has it for this kind; None when it is taken."""
+        for i in self.by_kind[kind]:
+            if text in _LABELS[i][0]:
+                found = self._row(i, 99)
+                return Label(text, found.functions) if found else None
+        return Label(text, []) if self.take(text) else None
+
     def words(self, n: int) -> str:
         text = " ".join(self.rng.choice(self.vocabulary).lower() for _ in range(n))
         return self.rng.choice([text.capitalize(), text.capitalize(), text.title(), text])

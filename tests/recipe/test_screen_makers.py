@@ -1,0 +1,189 @@
+"""The makers of Ember's screens: what icons mean, strings from sources, pages of CSS kits, accessibility records."""
+
+from __future__ import annotations
+
+import io
+import random
+import tarfile
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from assets.ember.recipe.screens import kits, programs, strings
+from assets.ember.recipe.screens.canvas import Kit as Assets
+from assets.ember.recipe.screens.icon_sets import theme_icons
+from assets.ember.recipe.screens.icons import HELD_OUT, Concepts, spoken
+from assets.ember.recipe.screens.pages import Page
+from assets.ember.recipe.screens.web import _queries
+from assets.ember.recipe.screens.words import load_labels
+from tests.recipe.mini_pack import make_pack
+
+
+@pytest.fixture(scope="module")
+def pack_file(tmp_path_factory):
+    return make_pack(tmp_path_factory.mktemp("screens") / "mini.pack")
+
+
+@pytest.mark.parametrize(
+    ("spellings", "meaning"),
+    [
+        (["document-save"], "document-save"),
+        (["document-save-symbolic"], "document-save"),
+        (["content-save"], "document-save"),
+        (["trash_can_outline"], "edit-delete"),
+        (["settings-fill"], "preferences-system"),
+        (["something-odd", "gtk-cut"], "edit-cut"),
+        (["nothing-known"], None),
+    ],
+)
+def test_icon_names_lead_to_meanings(spellings, meaning):
+    found = Concepts().find(spellings)
+    assert (found.key if found else None) == meaning
+
+
+def test_every_concept_and_label_has_names_and_functions():
+    for concept in Concepts().by_name.values():
+        assert concept.names, concept.key
+        assert concept.functions, concept.key
+    for spellings, kinds, functions in load_labels():
+        assert spellings[0], kinds
+        assert set(kinds.split()) <= set("bmctlfn"), spellings
+        assert functions, spellings
+
+
+def test_names_are_spoken_without_style_words():
+    assert spoken("object-rotate-left-symbolic") == "object rotate left"
+    assert spoken("arrow_down_24_filled") == "arrow down"
+    assert spoken("outline") == "outline"
+
+
+def test_a_theme_is_read_with_its_links_as_synonyms(tmp_path):
+    folder = tmp_path / "Small" / "24x24" / "actions"
+    folder.mkdir(parents=True)
+    (tmp_path / "Small" / "index.theme").write_text(
+        "[Icon Theme]\nName=Small\nDirectories=24x24/actions\n[24x24/actions]\nSize=24\nContext=Actions\n"
+    )
+    picture = Image.new("RGBA", (24, 24))
+    picture.paste((200, 30, 30, 255), (4, 4, 20, 12))
+    picture.paste((30, 30, 200, 255), (4, 12, 20, 20))
+    picture.save(folder / "edit-cut.png")
+    (folder / "gtk-cut.png").symlink_to("edit-cut.png")
+    icons = list(theme_icons(tmp_path, "Small", Concepts(), {}))
+    assert len(icons) == 1
+    assert icons[0].names[0] == "cut"
+    assert icons[0].functions
+    assert not icons[0].mono
+    assert {24, 48} <= set(icons[0].pictures)
+
+
+def test_held_out_icon_sets_are_named():
+    assert {"elementary-xfce", "Numix", "carbon"} <= HELD_OUT
+
+
+def _archive(path, files):
+    with tarfile.open(path, "w:gz") as tar:
+        for name, text in files.items():
+            info = tarfile.TarInfo(f"program-1.0/{name}")
+            info.size = len(text.encode())
+            tar.addfile(info, io.BytesIO(text.encode()))
+    return path
+
+
+def test_labels_are_paired_with_their_tooltips(tmp_path):
+    archive = _archive(
+        tmp_path / "program.tar.gz",
+        {
+            "src/window.c": '{ "Save", "document-save", N_("_Save"), "<control>S", N_("Save the current file"), f },\n'
+            '{ "x", NULL, N_("Merge Layers"), N_("Flatten Image") }, _("Not found: %s"), _("Quiet mode")',
+            "src/main.ui": '<ui><widget class="Q"><property name="text"><string>&amp;Browse...</string></property>'
+            '<property name="toolTip"><string>Choose a folder for the pictures.</string></property></widget></ui>',
+            "data/org.program.gschema.xml": "<schemalist><schema><key><summary>Show line numbers</summary>"
+            "<description>Whether to show line numbers beside the text.</description></key></schema></schemalist>",
+        },
+    )
+    pairs, shown = strings.from_source(archive)
+    assert ("Save", "Save the current file") in pairs
+    assert ("Browse...", "Choose a folder for the pictures") in pairs or (
+        "Browse",
+        "Choose a folder for the pictures",
+    ) in pairs
+    assert ("Show line numbers", "Whether to show line numbers beside the text") in pairs
+    assert not any(label == "Merge Layers" for label, _ in pairs)
+    assert "Quiet mode" in shown
+    assert not any("%" in text for text in shown)
+
+
+def test_strings_of_held_out_programs_are_not_read(tmp_path):
+    source = {"a.c": '{ "O", NULL, N_("_Open"), NULL, N_("Open a very particular file") }'}
+    words = tmp_path / "words"
+    words.write_text("apple\nbanana\ncherry\n")
+    known, held = (
+        _archive(tmp_path / "gedit_1.orig.tar.gz", source),
+        _archive(tmp_path / "mousepad_1.orig.tar.gz", source),
+    )
+    assert strings.collect([held], words)["pairs"] == [] or "Open" not in dict(strings.collect([held], words)["pairs"])
+    assert "Open" in dict(strings.collect([known], words)["pairs"])
+
+
+def test_every_kit_of_the_table_is_complete(tmp_path):
+    import tomllib
+
+    for entry in tomllib.loads(kits._TABLE.read_text()).values():
+        for name in entry.get("names", "").split() or [""]:
+            for sheet in entry["sheets"]:
+                file = tmp_path / sheet.replace("{}", name)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text("")
+    found = kits.every_kit(tmp_path)
+    assert len({kit.name for kit in found}) == len(found) > 40
+    assert next(kit for kit in found if kit.name == "coreui").parts["primary"] == "btn btn-primary"
+
+
+def test_a_page_marks_every_element_it_asks_for(pack_file, tmp_path):
+    kit = kits.Kit("plain", "plain", (), {"primary": "main"})
+    for seed in range(8):
+        page = Page(kit, Assets(pack_file), random.Random(seed), tmp_path, dark=seed % 2 == 0)
+        text = page.render()
+        assert len(page.items) >= 4
+        assert all(f'data-k="{k}"' in text for k in range(len(page.items)))
+        assert all(queries for _, queries in page.items)
+        placed = page.placed([{"k": "0", "box": [1, 2, 3, 4]}, {"k": "", "box": [0, 0, 9, 9]}])
+        assert placed == [{"box": [1, 2, 3, 4], "kind": page.items[0][0], "queries": page.items[0][1]}]
+
+
+def test_elements_of_foreign_pages_are_asked_by_their_own_words():
+    blank = dict.fromkeys(("role", "type", "value", "aria", "title", "hint", "alt", "label"), "")
+    kind, queries = _queries({**blank, "tag": "a", "text": "Install¶", "title": "How to set the program up"})
+    assert kind == "link"
+    assert queries == [{"q": "Install", "by": "text"}, {"q": "How to set the program up", "by": "function"}]
+    kind, queries = _queries({**blank, "tag": "button", "text": "", "aria": "Close dialog"})
+    assert queries == [{"q": "Close dialog", "by": "name"}]
+    assert _queries({**blank, "tag": "input", "type": "checkbox", "text": "", "label": "Wrap lines"})[0] == "check"
+
+
+def test_accessibility_records_become_items():
+    def record(role, name, description, box):
+        return {"role": role, "name": name, "description": description, "text": "", "box": box, "states": []}
+
+    items = programs.items_of(
+        [
+            record("push button", "Save", "Save the current file", [10, 10, 40, 40]),
+            record("push button", "Open a recent project", "", [50, 10, 300, 40]),
+            record("menu", "File", "", [0, 0, 39, 8]),
+            record("menu", "File", "", [60, 0, 99, 8]),
+            record("frame", "Window", "", [0, 0, 400, 300]),
+            record("menu item", "Outside", "", [390, 290, 500, 310]),
+        ],
+        400,
+        300,
+    )
+    assert [item["kind"] for item in items] == ["icon", "button"]
+    assert {"q": "save the current file", "by": "function"} in items[0]["queries"]
+
+
+def test_flat_regions_show_nothing():
+    picture = np.zeros((40, 40, 3), np.uint8)
+    picture[10:20, 10:20] = 255
+    assert programs.shows(picture, [5, 5, 25, 25])
+    assert not programs.shows(picture, [25, 25, 39, 39])
