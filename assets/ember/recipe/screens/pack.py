@@ -11,7 +11,7 @@ import json
 import mmap
 import tarfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +124,3 @@ class Shard:
         with open(self.path, "rb") as source:  # opened anew, so that worker processes share no file position
             source.seek(offset)
             return np.asarray(Image.open(io.BytesIO(source.read(size))).convert("RGB"))
-
-    def __iter__(self) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
-        for i in range(len(self)):
-            yield self.picture(i), self.records[i]
