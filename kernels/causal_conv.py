@@ -6,6 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+BLOCK = 128
+"""Tokens convolved at a time, more than the width of any kernel."""
+
 
 def causal_conv_chunk(x: Tensor, weight: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
     """Convolve a run of consecutive tokens of one sequence.
@@ -18,12 +21,17 @@ def causal_conv_chunk(x: Tensor, weight: Tensor, state: Tensor) -> tuple[Tensor,
     Returns:
         (SiLU of the convolution [T, C], the new state [W - 1, C]).
     """
-    width, length = weight.shape[0], x.shape[0]
-    padded = torch.cat([state, x])
-    y = padded[:length] * weight[0]
-    for tap in range(1, width):
-        y = torch.addcmul(y, padded[tap : tap + length], weight[tap])
-    return F.silu(y), padded[length:]
+    history, length = state.shape[0], x.shape[0]
+    out = torch.empty_like(x, memory_format=torch.contiguous_format)
+    # A block at a time, so that the taps and SiLU find it in the processor's cache.
+    for start in range(0, length, BLOCK):
+        stop = min(start + BLOCK, length)
+        inputs = x[start - history : stop] if start else torch.cat([state, x[:stop]])
+        y = torch.mul(inputs[: stop - start], weight[0], out=out[start:stop])
+        for tap in range(1, history + 1):
+            y.addcmul_(inputs[tap : tap + stop - start], weight[tap])
+        F.silu(y, inplace=True)
+    return out, torch.cat([state, x[-history:]])[-history:]
 
 
 def causal_conv_step(x: Tensor, weight: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:

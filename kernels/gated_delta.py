@@ -14,10 +14,11 @@ CHUNK = 64
 """Tokens solved together. The cost inside a chunk grows with its length, the number of sequential steps falls."""
 
 
-def l2_normalise(x: Tensor) -> Tensor:
-    """x / √(Σx² + 1e-6) over the last dimension, in float32."""
+def l2_normalise(x: Tensor, scale: float = 1.0) -> Tensor:
+    """x · scale / √(Σx² + 1e-6) over the last dimension, in float32."""
     x = x.float()
-    return x * torch.rsqrt(x.square().sum(-1, keepdim=True) + 1e-6)
+    norm: Tensor = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    return x * norm.square_().add_(1e-6).rsqrt_().mul_(scale)
 
 
 def gated_delta_step(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Tensor) -> Tensor:
@@ -33,7 +34,7 @@ def gated_delta_step(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, s
     Returns:
         float32 [B, H, Dv].
     """
-    q = l2_normalise(q) * q.shape[-1] ** -0.5
+    q = l2_normalise(q, q.shape[-1] ** -0.5)
     k = l2_normalise(k)
     state.mul_(g.exp()[..., None, None])
     recalled = torch.matmul(k[..., None, :], state)
@@ -66,31 +67,31 @@ def gated_delta_chunked(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor
     chunks = (length + pad) // size
 
     def chunked(x: Tensor) -> Tensor:
-        """[T, H, D] → [H, chunks, size, D], padded with tokens that change nothing (β = 0, g = 0)."""
-        return F.pad(x.float(), (0, 0, 0, 0, 0, pad)).view(chunks, size, heads, -1).permute(2, 0, 1, 3)
+        """[T, H, D] → float32 [chunks, H, size, D], padded with tokens that change nothing (β = 0, g = 0)."""
+        return F.pad(x.float(), (0, 0, 0, 0, 0, pad)).view(chunks, size, heads, -1).transpose(1, 2).contiguous()
 
-    q = chunked(l2_normalise(q) * dk**-0.5)
+    q = chunked(l2_normalise(q, dk**-0.5))
     k = chunked(l2_normalise(k))
     v = chunked(v)
     beta = chunked(beta[..., None])
     total = chunked(g[..., None]).squeeze(-1).cumsum(-1)
 
-    lower = torch.ones(size, size, dtype=torch.bool, device=q.device).tril()
-    decay = (total[..., :, None] - total[..., None, :]).masked_fill(~lower, float("-inf")).exp()
-    k_beta = k * beta
+    # Above the diagonal the differences are positive and would overflow; they are cut off afterwards.
+    decay = (total[..., :, None] - total[..., None, :]).clamp_(max=0.0).exp_().tril_()
     keys = k.transpose(-1, -2)
-    system = (k_beta @ keys) * decay
-    right = torch.cat([v * beta, k_beta * total.exp()[..., None]], dim=-1)
-    solved = torch.linalg.solve_triangular(system, right, upper=False, unitriangular=True)
-    values, reads = solved[..., :dv], solved[..., dv:]
-    within = (q @ keys) * decay
-    q_decayed = q * total.exp()[..., None]
+    k_beta = k * beta
+    grown = total.exp()[..., None]
+    system = (k_beta @ keys).mul_(decay)
+    values = torch.linalg.solve_triangular(system, v.mul_(beta), upper=False, unitriangular=True)
+    reads = torch.linalg.solve_triangular(system, k_beta.mul_(grown), upper=False, unitriangular=True)
+    within = (q @ keys).mul_(decay)
+    q_decayed = q.mul_(grown)
     k_decayed = (k * (total[..., -1:] - total).exp()[..., None]).transpose(-1, -2)
     last = total[..., -1].exp()[..., None, None]
 
-    out = torch.empty(heads, chunks, size, dv, dtype=torch.float32, device=q.device)
+    out = torch.empty(chunks, heads, size, dv, dtype=torch.float32, device=q.device)
     for i in range(chunks):
-        written = values[:, i] - reads[:, i] @ state
-        out[:, i] = q_decayed[:, i] @ state + within[:, i] @ written
-        state.mul_(last[:, i]).add_(k_decayed[:, i] @ written)
-    return out.permute(1, 2, 0, 3).reshape(chunks * size, heads, dv)[:length]
+        written = torch.baddbmm(values[i], reads[i], state, alpha=-1)
+        torch.baddbmm(q_decayed[i] @ state, within[i], written, out=out[i])
+        torch.baddbmm(state.mul_(last[i]), k_decayed[i], written, out=state)
+    return out.transpose(1, 2).reshape(chunks * size, heads, dv)[:length]

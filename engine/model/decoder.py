@@ -114,7 +114,7 @@ class Decoder:
                 mixed = self._deltanet_runs(index, layer.mixer, normed, runs)
             x, normed = add_rms_norm(x, mixed, layer.post_norm, eps)
             gate, up = layer.mlp.gate_up(normed).chunk(2, dim=-1)
-            down = layer.mlp.down(F.silu(gate) * up)
+            down = layer.mlp.down(F.silu(gate).mul_(up))
             if index + 1 < len(blocks):
                 x, normed = add_rms_norm(x, down, blocks[index + 1].input_norm, eps)
             else:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from engine.config import ModelConfig
+from kernels.linear import linear
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Linear:
     bias: Tensor | None = None
 
     def __call__(self, x: Tensor) -> Tensor:
-        return F.linear(x, self.weight, self.bias)
+        return linear(x, self.weight, self.bias)
 
     @property
     def nbytes(self) -> int:

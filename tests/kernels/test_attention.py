@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kernels.attention import attention, full_attention, read_scores
+from kernels.attention import _masked, attention, full_attention, read_scores
 from tests.kernels import naive
 from tests.kernels.compare import DTYPES, assert_close, randn
 
@@ -18,7 +18,19 @@ def test_attention(length: int, past: int, heads: int, kv_heads: int, dim: int, 
     k, v = (randn(past + length, kv_heads, dim, seed=seed, dtype=dtype) for seed in (2, 3))
     out = attention(q, k, v, past)
     assert out.dtype == dtype
-    assert_close(out, naive.attention(q, k, v, past), dtype, steps=8)
+    exact = naive.attention(q, k, v, past)
+    assert_close(out, exact, dtype, steps=8)
+    # What devices without the processor's split use.
+    assert_close(_masked(q, k, v, past), exact, dtype, steps=8)
+
+
+def test_scores_far_apart_do_not_overflow() -> None:
+    """The past outweighs the new tokens by e^500, then the other way round."""
+    q, v = torch.full((3, 1, 8), 20.0), randn(9, 1, 8, seed=1)
+    for large in (slice(0, 6), slice(6, 9)):
+        k = torch.zeros(9, 1, 8)
+        k[large] = 9.0
+        assert_close(attention(q, k, v, 6), naive.attention(q, k, v, 6), torch.float32, steps=8)
 
 
 @pytest.mark.parametrize("length", [1, 3])

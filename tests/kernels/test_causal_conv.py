@@ -12,7 +12,7 @@ from tests.kernels.compare import DTYPES, assert_close, randn
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("width", [2, 4])
-@pytest.mark.parametrize("length", [1, 2, 3, 4, 65])
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 65, 128, 129, 130, 257])
 def test_chunk(length: int, width: int, dtype: torch.dtype) -> None:
     x, weight = randn(length, 24, seed=1, dtype=dtype), randn(width, 24, seed=2, dtype=dtype)
     state = randn(width - 1, 24, seed=3, dtype=dtype)

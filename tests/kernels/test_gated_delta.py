@@ -25,11 +25,13 @@ def inputs(length: int, heads: int, dk: int, dv: int, dtype: torch.dtype, decay:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("length", [1, 2, 63, 64, 65, 127, 128, 129, 200])
-@pytest.mark.parametrize(("heads", "dk", "dv"), [(2, 16, 16), (3, 8, 24)])
+@pytest.mark.parametrize(("heads", "dk", "dv"), [(2, 16, 16), (3, 8, 24), (1, 16, 8)])
 def test_chunked(length: int, heads: int, dk: int, dv: int, dtype: torch.dtype) -> None:
     x, state = inputs(length, heads, dk, dv, dtype, 0.1), randn(heads, dk, dv, seed=7)
+    given = [part.clone() for part in x]
     exact, after = naive.gated_delta(*x, state)
     out = gated_delta_chunked(*x, state)
+    assert all(torch.equal(part, before) for part, before in zip(x, given, strict=True))
     # All float32 inside, whatever the inputs' type.
     assert out.dtype == torch.float32
     assert_close(out, exact, torch.float32, steps=10)
