@@ -17,7 +17,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-import psutil
 import torch
 from PIL import Image
 
@@ -42,7 +41,7 @@ from engine.messages import (
 )
 from engine.schedule.job import Job
 from engine.schedule.scheduler import Scheduler
-from engine.state import StateBoard
+from engine.state import StateBoard, figures
 from engine.stream import Stream
 from engine.text.tokenizer import Tokenizer
 
@@ -68,7 +67,6 @@ class Engine:
         self._loaded: Loaded | None = None
         self._streams: dict[str, Stream] = {}
         self._published = 0.0
-        self._process = psutil.Process()
 
     @classmethod
     def load(cls, path: str | Path | None = None, **config: Any) -> Engine:
@@ -272,7 +270,7 @@ class Engine:
         loaded, network, layout = load_model(self.config, device, dtype, on_plan=planned, on_progress=progress)
         scheduler = Scheduler(network, loaded.tokenizer, self.config, layout)
         self._loaded = loaded
-        self._board.enter("ready", progress=None)
+        self._board.enter("ready", progress=None, **figures(scheduler, time.monotonic()))
         return scheduler
 
     def _loop(self, scheduler: Scheduler) -> None:
@@ -308,25 +306,7 @@ class Engine:
         with self._wake:
             for request_id in [i for i, stream in self._streams.items() if stream.ended]:
                 del self._streams[request_id]
-        counters, lanes = scheduler.counters, scheduler.lanes
-        self._board.enter(
-            self._board.snapshot.state,
-            lanes=lanes.snapshots(now),
-            queued_interactive=scheduler.queue.count("interactive"),
-            queued_agent=scheduler.queue.count("agent"),
-            pages_total=lanes.pages.total,
-            pages_free=lanes.pages.free,
-            retained=len(lanes.retained),
-            decode_tokens_per_second=scheduler.decode_rate.value(now),
-            prefill_tokens_per_second=scheduler.prefill_rate.value(now),
-            rounds=counters.rounds,
-            tokens_generated=counters.tokens_generated,
-            tokens_prefilled=counters.tokens_prefilled,
-            requests_finished=counters.finished,
-            requests_failed=counters.failed,
-            requests_cancelled=counters.cancelled,
-            resident_bytes=self._process.memory_info().rss,
-        )
+        self._board.enter(self._board.snapshot.state, **figures(scheduler, now))
 
     def _end_streams(self) -> None:
         """Nothing is left waiting for an engine that is gone."""

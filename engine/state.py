@@ -8,8 +8,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from engine.messages import EngineError, EngineSnapshot, EngineState, LaneSnapshot
+import psutil
 
+from engine.messages import EngineError, EngineSnapshot, EngineState, LaneSnapshot
+from engine.schedule.scheduler import Scheduler
+
+_PROCESS = psutil.Process()
 _INTERRUPTIBLE = 0.5
 """Seconds of one wait: Windows lets Ctrl-C through between waits only."""
 
@@ -69,3 +73,25 @@ class StateBoard:
             if on_progress is not None and snapshot is not shown:
                 on_progress(snapshot)
             shown = snapshot
+
+
+def figures(scheduler: Scheduler, now: float) -> dict[str, Any]:
+    """The snapshot's fields that change while the engine serves."""
+    counters, lanes = scheduler.counters, scheduler.lanes
+    return {
+        "lanes": lanes.snapshots(now),
+        "queued_interactive": scheduler.queue.count("interactive"),
+        "queued_agent": scheduler.queue.count("agent"),
+        "pages_total": lanes.pages.total,
+        "pages_free": lanes.pages.free,
+        "retained": len(lanes.retained),
+        "decode_tokens_per_second": scheduler.decode_rate.value(now),
+        "prefill_tokens_per_second": scheduler.prefill_rate.value(now),
+        "rounds": counters.rounds,
+        "tokens_generated": counters.tokens_generated,
+        "tokens_prefilled": counters.tokens_prefilled,
+        "requests_finished": counters.finished,
+        "requests_failed": counters.failed,
+        "requests_cancelled": counters.cancelled,
+        "resident_bytes": _PROCESS.memory_info().rss,
+    }

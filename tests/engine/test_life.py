@@ -38,6 +38,9 @@ def test_states_from_empty_to_closed(tiny_folder: Path, load_tiny: LoadTiny) -> 
     assert (ready.model, ready.model_id, ready.context_length) == ("Tiny", "tiny", 512)
     assert ready.device.startswith("CPU, ")
     assert ready.memory_plan is not None
+    assert len(ready.lanes) == 8
+    assert ready.pages_free == ready.pages_total == 64
+    assert ready.resident_bytes > 0
     engine.close()
     assert engine.snapshot().state == "closed"
     with pytest.raises(BusyError, match="closed"):
