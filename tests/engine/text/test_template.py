@@ -17,12 +17,12 @@ from engine.text.template import ChatTemplate
 from engine.text.tokenizer import Tokenizer, TokenizerError
 
 TRAINED = """{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system
-You are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>
+You are Ember, a small helpful assistant.<|im_end|>
 ' }}{% endif %}{{'<|im_start|>' + message['role'] + '
 ' + message['content'] + '<|im_end|>' + '
 '}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant
 ' }}{% endif %}"""
-"""The format Ember's chats were trained in (SmolLM2's)."""
+"""The format Ember's chats were trained in (SmolLM2's), with Ember's own default system line."""
 
 QWEN_LIKE = """{%- for message in messages %}
     {%- set content = message.content %}
