@@ -25,9 +25,10 @@ DAMPING = 0.01
 
 def quantize_nvfp4_for_inputs(weight: Tensor, moments: Tensor) -> PackedNVFP4:
     """Round a matrix [rows, columns] for inputs x with ``moments`` = Σ x xᵀ, float32 [columns, columns]."""
-    left = weight.float().clone()
+    order, blocks = _largest_first(moments)
+    left = weight.float()[:, order]
     scale = nvfp4_scale(weight)
-    upper = _inverse_root(moments)
+    upper = _inverse_root(moments[order][:, order])
     rounded = torch.empty_like(left)
     scales = []
     for start in range(0, left.shape[1], BLOCK):
@@ -43,7 +44,17 @@ def quantize_nvfp4_for_inputs(weight: Tensor, moments: Tensor) -> PackedNVFP4:
             errors[:, column] = (values - rounded[:, start + column] * step) / inside[column, column]
             left[:, start + column : end] -= errors[:, column, None] * inside[column, column:]
         left[:, end:] -= errors @ upper[start:end, end:]
-    return PackedNVFP4(pack_nibbles(encode_e2m1(rounded)), torch.stack(scales, 1), scale)
+    codes = encode_e2m1(rounded)[:, order.argsort()]
+    return PackedNVFP4(pack_nibbles(codes), torch.stack(scales, 1)[:, blocks.argsort()], scale)
+
+
+def _largest_first(moments: Tensor) -> tuple[Tensor, Tensor]:
+    """(order of the columns, order of the blocks): strong inputs first, when most columns are left to make up for them;
+    the columns of a block stay together, they share a scale."""
+    strength = moments.diagonal().view(-1, BLOCK)
+    blocks = strength.sum(1).argsort(descending=True)
+    inner = strength[blocks].argsort(1, descending=True)
+    return (blocks[:, None] * BLOCK + inner).flatten(), blocks
 
 
 def _inverse_root(moments: Tensor) -> Tensor:
