@@ -10,7 +10,7 @@ from tests.kernels.compare import DTYPES, assert_close, randn
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("rows", [1, 3, 4, 8, 64, 65])
+@pytest.mark.parametrize("rows", [1, 3, 4, 8, 16, 17, 65])
 @pytest.mark.parametrize("biased", [False, True])
 def test_linear(rows: int, biased: bool, dtype: torch.dtype) -> None:
     # A slice of rows of a larger buffer, as a run of columns is.
