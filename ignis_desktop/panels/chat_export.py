@@ -25,7 +25,7 @@ def write(conversation: Conversation, tree: MessageTree, form: str, path: Path) 
     """Writes the file; returns one sentence that says where it is, or why it is not."""
     text = to_markdown(conversation, tree.branch()) if form == "markdown" else to_json(conversation, tree.messages())
     try:
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         return tr("chat.export_failed", name=path.name, reason=error.strerror or str(error))
     return tr("chat.exported", name=path.name)

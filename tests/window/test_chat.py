@@ -297,7 +297,7 @@ def test_export(opened: Opened, tmp_path: Path, form: str) -> None:
     answer = opened.chat.session.items()[-1].text
     path = tmp_path / "talk"
     opened.chat.write_export(opened.chat.session.current.id, form, path)
-    text = path.read_text(encoding="utf-8")
+    text = path.read_bytes().decode()
     if form == "json":
         assert json.loads(text)["messages"][-1]["content"] == answer
     else:
