@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,13 +39,26 @@ def test_the_bundled_model(ember: Engine) -> None:
     assert plan.total == sum(line.bytes for line in plan.lines)
 
 
-def test_resident_memory_stays_within_the_plan(ember: Engine) -> None:
-    plan = ember.snapshot().memory_plan
-    assert plan is not None
-    generate(ember, range(1_100), max_tokens=4, **GREEDY)
-    headroom = next(line.bytes for line in plan.lines if line.name == "headroom")
-    weights = next(line.bytes for line in plan.lines if line.name == "weights")
-    assert weights < settled(ember).resident_bytes < plan.total - headroom
+MEMORY_PROGRAM = """
+from engine import Engine
+from engine.engine import new_id
+from engine.messages import GenerateRequest, Prompt, SamplingParams
+
+with Engine.load(threads=1) as engine:
+    request = GenerateRequest(new_id("memory"), Prompt(tuple(range(1100))), SamplingParams(max_tokens=4, temperature=0))
+    for _ in engine.submit(request):
+        pass
+    lines = {line.name: line.bytes for line in engine.snapshot().memory_plan.lines}
+    import psutil
+    print(psutil.Process().memory_info().rss, lines["weights"], sum(lines.values()) - lines["headroom"])
+"""
+
+
+def test_resident_memory_stays_within_the_plan() -> None:
+    # In a process of its own: this one holds the oracle, other engines and Qt as well.
+    ran = subprocess.run([sys.executable, "-c", MEMORY_PROGRAM], capture_output=True, text=True, cwd=ROOT, check=True)
+    resident, weights, planned = map(int, ran.stdout.split())
+    assert weights < resident < planned
 
 
 def test_the_examples_of_the_documentation_run(ember: Engine, tmp_path: Path, monkeypatch, capsys) -> None:
