@@ -31,7 +31,7 @@ from .model import Ember
 from .optim import Optimiser
 from .teacher import Teacher
 
-CYCLE = ("text", "line", "text", "line", "text", "choice")
+CYCLE = ("text", "line", "choice")
 MATCHED_LAYERS = {3: 6, 7: 14, 11: 21, 14: 27}
 """Student layer -> the teacher layer it was initialised from, outputs matched lightly."""
 WEIGHTS = {"point": 1.0, "text": 1.0, "line": 1.0, "choice": 0.5}
