@@ -29,18 +29,20 @@ def gated_delta_step(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, s
         v: [B, H, Dv].
         g: float32 [B, H], log of the decay (≤ 0).
         beta: [B, H], how far the old value is replaced (0–1).
-        state: float32 [B, H, Dk, Dv].
+        state: float32 [B, H, Dk, Dv], contiguous.
 
     Returns:
         float32 [B, H, Dv].
     """
-    q = l2_normalise(q, q.shape[-1] ** -0.5)
-    k = l2_normalise(k)
-    state.mul_(g.exp()[..., None, None])
-    recalled = torch.matmul(k[..., None, :], state)
-    change = (v.float()[..., None, :] - recalled) * beta.float()[..., None, None]
-    state.add_(k[..., :, None] * change)
-    return torch.matmul(q[..., None, :], state).squeeze(-2)
+    lanes, heads, dk, dv = state.shape
+    each = lanes * heads
+    q = l2_normalise(q, dk**-0.5).view(each, 1, dk)
+    k = l2_normalise(k).view(each, 1, dk)
+    s = state.view(each, dk, dv)
+    s.mul_(g.exp().view(each, 1, 1))
+    written = torch.baddbmm(v.float().reshape(each, 1, dv), k, s, alpha=-1).mul_(beta.reshape(each, 1, 1))
+    torch.baddbmm(s, k.transpose(1, 2), written, out=s)
+    return torch.bmm(q, s).view(lanes, heads, dv)
 
 
 def gated_delta_chunked(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Tensor) -> Tensor:
