@@ -1,4 +1,4 @@
-"""The short depthwise causal convolution in front of a Gated DeltaNet, followed by SiLU."""
+"""The short depthwise causal convolution in front of a Gated DeltaNet, followed by SiLU; sums are float32."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ def causal_conv_chunk(x: Tensor, weight: Tensor, state: Tensor) -> tuple[Tensor,
     """
     history, length = state.shape[0], x.shape[0]
     out = torch.empty_like(x, memory_format=torch.contiguous_format)
+    weight = weight.float()
     # A block at a time, so that the taps and SiLU find it in the processor's cache.
     for start in range(0, length, BLOCK):
         stop = min(start + BLOCK, length)
         inputs = x[start - history : stop] if start else torch.cat([state, x[:stop]])
-        y = torch.mul(inputs[: stop - start], weight[0], out=out[start:stop])
+        inputs = inputs.float()
+        y = inputs[: stop - start] * weight[0]
         for tap in range(1, history + 1):
             y.addcmul_(inputs[tap : tap + stop - start], weight[tap])
-        F.silu(y, inplace=True)
+        out[start:stop] = F.silu(y, inplace=True)
     return out, torch.cat([state, x[-history:]])[-history:]
 
 
@@ -46,7 +48,8 @@ def causal_conv_step(x: Tensor, weight: Tensor, state: Tensor) -> tuple[Tensor, 
         (SiLU of the convolution [B, C], the new state [B, W - 1, C]).
     """
     window = torch.cat([state, x[:, None]], dim=1)
-    y = window[:, 0] * weight[0]
+    inputs, weight = window.float(), weight.float()
+    y = inputs[:, 0] * weight[0]
     for tap in range(1, weight.shape[0]):
-        y = torch.addcmul(y, window[:, tap], weight[tap])
-    return F.silu(y), window[:, 1:]
+        y.addcmul_(inputs[:, tap], weight[tap])
+    return F.silu(y, inplace=True).to(x.dtype), window[:, 1:]

@@ -19,7 +19,7 @@ def test_chunk(length: int, width: int, dtype: torch.dtype) -> None:
     before = state.clone()
     y, after = causal_conv_chunk(x, weight, state)
     assert y.dtype == dtype
-    assert_close(y, naive.causal_conv(x, weight, state), dtype, steps=6)
+    assert_close(y, naive.causal_conv(x, weight, state), dtype, steps=2)
     assert torch.equal(after, torch.cat([state, x])[-(width - 1) :])
     assert torch.equal(state, before)
 
@@ -31,5 +31,5 @@ def test_step(lanes: int, dtype: torch.dtype) -> None:
     state = randn(lanes, 3, 24, seed=3, dtype=dtype)
     y, after = causal_conv_step(x, weight, state)
     for lane in range(lanes):
-        assert_close(y[lane : lane + 1], naive.causal_conv(x[lane : lane + 1], weight, state[lane]), dtype, steps=6)
+        assert_close(y[lane : lane + 1], naive.causal_conv(x[lane : lane + 1], weight, state[lane]), dtype, steps=2)
         assert torch.equal(after[lane], torch.cat([state[lane, 1:], x[lane : lane + 1]]))

@@ -269,7 +269,7 @@ def greedy(pair: Pair, ids: Sequence[int], pictures: Sequence[np.ndarray], steps
     return generated[0, len(ids) :].tolist(), answer
 
 
-def make_pair(shape: str = "plain", seed: int = 0) -> Pair:
+def make_pair(shape: str = "plain", seed: int = 0, dtype: torch.dtype = torch.float32) -> Pair:
     config = hf_config(**SHAPES[shape])
     config._attn_implementation = "eager"
     hf = Qwen3_5ForConditionalGeneration(config).eval().float()
@@ -281,7 +281,7 @@ def make_pair(shape: str = "plain", seed: int = 0) -> Pair:
         pages=PAGES,
         page_size=PAGE,
         device=torch.device("cpu"),
-        dtype=torch.float32,
+        dtype=dtype,
     )
     # What was never written must never be read.
     network.kv._rows.fill_(float("nan"))
