@@ -105,7 +105,7 @@ class Sizes:
 
     @classmethod
     def full(cls) -> Sizes:
-        return cls(pointing.BUCKETS, retrieval.BUCKETS, (48, 384), (16, 1024))
+        return cls(pointing.BUCKETS, retrieval.BUCKETS, (96, 384), (24, 1024))
 
     @classmethod
     def tiny(cls) -> Sizes:

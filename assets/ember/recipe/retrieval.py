@@ -23,7 +23,7 @@ from .logs import FORMATS, Document, Line, lexical, log_document
 from .shape import Words
 from .values import SERVICES, Values
 
-BUCKETS = ((1024, 16, 1.5), (2048, 8, 2.0), (4096, 4, 2.0), (8192, 2, 0.7))
+BUCKETS = ((1024, 24, 1.5), (2048, 12, 2.0), (4096, 6, 2.0), (8192, 3, 0.7))
 """(tokens, rows, share) of the batches training draws from; the product's windows are 3,072 tokens."""
 STOP = frozenset(
     [
