@@ -117,7 +117,7 @@ def locate(
     best = ranking[0]
     threshold = readout.found_threshold
     return LocateAnswer(
-        found=best.confidence > nothing and (threshold is None or best.confidence >= threshold),
+        found=nothing < 0.5 and (threshold is None or best.confidence >= threshold),
         kind=found_kind,
         segment=best.segment,
         line=best.line,

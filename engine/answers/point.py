@@ -148,7 +148,7 @@ class Screen:
         scale = self._image.scale
         x, y = place.x * scale[0], place.y * scale[1]
         return PointAnswer(
-            found=confidence > answer.nothing and (threshold is None or confidence >= threshold),
+            found=answer.nothing < 0.5 and (threshold is None or confidence >= threshold),
             pixels=(x, y),
             normalized=(x / self.width, y / self.height),
             confidence=confidence,
