@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from engine.engine import Engine
 
 # Read once, when torch's OpenMP is loaded: idle threads of a matrix product spin briefly for the next one, then sleep.
-# Measured on two cores, tokens/s of one lane (eight lanes), alone / beside four busy programs: always spinning 38 (119),
+# Measured on two cores, tokens/s of one lane (eight), alone / beside four busy programs: always spinning 38 (119), but
 # beside nine busy programs 0.8 (2); this 30 (83) / 7 (19); never spinning 20 (58) / 12 (31).
 os.environ.setdefault("GOMP_SPINCOUNT", "5000")
 
