@@ -113,6 +113,13 @@ def reading(readout: Readout, scores: np.ndarray, usage: Usage) -> Reading:
     return Reading(weights / total, nothing, usage)
 
 
+def is_found(readout: Readout, nothing: float, confidence: float) -> bool:
+    """Whether a reading counts as an answer: something answers more likely than nothing does, and the answer is at
+    least as sure as the head list's threshold, where it has one. Weights without a nothing key never refuse."""
+    threshold = readout.found_threshold
+    return nothing < 0.5 and (threshold is None or confidence >= threshold)
+
+
 def question_text(question: str) -> str:
     """The question in one line. Raises ``RequestError`` when there is none."""
     text = " ".join(question.split())

@@ -19,6 +19,7 @@ from engine.answers.asking import (
     Reading,
     find_readout,
     head_span,
+    is_found,
     prompt_parts,
     question_text,
     reading,
@@ -115,9 +116,8 @@ def locate(
     order = sorted(shares, key=lambda segment: -shares[segment])[:top]
     ranking = tuple(Ranked(i, segments[i].line, segments[i].value, shares[i]) for i in order)
     best = ranking[0]
-    threshold = readout.found_threshold
     return LocateAnswer(
-        found=nothing < 0.5 and (threshold is None or best.confidence >= threshold),
+        found=is_found(readout, nothing, best.confidence),
         kind=found_kind,
         segment=best.segment,
         line=best.line,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from engine.answers.asking import (
     OnProgress,
     find_readout,
     head_span,
+    is_found,
     prompt_parts,
     question_text,
     reading,
@@ -144,11 +144,10 @@ class Screen:
         heat = answer.keys.reshape(self._grid)
         place = place_of(heat, self._cell)
         confidence = place.share * (1 - answer.nothing)
-        threshold = self._readout.found_threshold
         scale = self._image.scale
         x, y = place.x * scale[0], place.y * scale[1]
         return PointAnswer(
-            found=answer.nothing < 0.5 and (threshold is None or confidence >= threshold),
+            found=is_found(self._readout, answer.nothing, confidence),
             pixels=(x, y),
             normalized=(x / self.width, y / self.height),
             confidence=confidence,
@@ -158,10 +157,6 @@ class Screen:
             input_tokens=finished.usage.prompt_tokens,
             cached_tokens=finished.usage.cached_tokens,
         )
-
-    def points(self, questions: Sequence[str], *, client: str = "") -> list[PointAnswer]:
-        """Several questions, one answer each."""
-        return [self.point(question, client=client) for question in questions]
 
     def close(self) -> None:
         self._closed = True

@@ -52,9 +52,6 @@ class RetainedStore:
             self._entries.move_to_end(prefix)
         return entry
 
-    def peek(self, prefix: str) -> Retained | None:
-        return self._entries.get(prefix)
-
     def drop(self, prefix: str) -> Retained | None:
         """Forget a prefix; its slot is free, its pages are the caller's to release."""
         entry = self._entries.pop(prefix, None)

@@ -75,9 +75,6 @@ class Tokenizer:
         found = self._added.get(content)
         return found if found is not None else self._vocabulary.get(content)
 
-    def is_special(self, token: int) -> bool:
-        return token in self._special_ids
-
     @property
     def special_ids(self) -> frozenset[int]:
         return self._special_ids

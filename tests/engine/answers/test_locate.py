@@ -14,6 +14,7 @@ from engine import Engine
 from engine.answers import asking
 from engine.answers import locate as locating
 from engine.answers.asking import CancelledError, head_span, prompt_parts
+from engine.answers.heads import Readout
 from engine.answers.locate import _Piece, _windows, locate
 from engine.messages import DeadlineError, EngineError, RequestError
 from tests.conftest import LoadTiny
@@ -214,11 +215,29 @@ def test_the_tournament_ends_whoever_wins(room: int, data: st.DataObject) -> Non
     assert chosen
 
 
+@pytest.mark.parametrize(
+    ("nothing", "confidence", "threshold", "found"),
+    [
+        (0.0, 0.1, None, True),
+        (0.49, 0.2, None, True),
+        (0.5, 0.5, None, False),
+        (0.9, 0.1, None, False),
+        (0.1, 0.3, 0.3, True),
+        (0.1, 0.29, 0.3, False),
+        (0.6, 0.4, 0.3, False),
+    ],
+)
+def test_found(nothing: float, confidence: float, threshold: float | None, found: bool) -> None:
+    readout = Readout(
+        "line", "lines", ("{lines}", "{query}"), ((3, 0),), 1.0, "sum", "segment_mass", found_threshold=threshold
+    )
+    assert asking.is_found(readout, nothing, confidence) is found
+
+
 def test_weights_that_know_absence_say_so() -> None:
     """The share of the "nothing" key, however far it is above or below the others."""
     from dataclasses import replace
 
-    from engine.answers.heads import Readout
     from engine.messages import Usage
 
     usage = Usage(0, 0, 0)

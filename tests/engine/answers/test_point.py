@@ -63,7 +63,7 @@ def test_the_heat_is_that_of_the_whole_prompt(tiny: Engine) -> None:
 def test_questions_differ_and_repeat(tiny: Engine, passes: Passes) -> None:
     screen = open_screen(tiny)
     encoded = len(passes.runs)
-    one, two, again = screen.points(["the save button", "somewhere else entirely", "the save button"])
+    one, two, again = (screen.point(q) for q in ["the save button", "somewhere else entirely", "the save button"])
     assert len(passes.runs) == encoded + 3
     np.testing.assert_array_equal(one.heat, again.heat)
     assert not np.array_equal(one.heat, two.heat)
