@@ -236,8 +236,17 @@ class EngineConfig:
     generation_cap: int = 38_912
     """Tokens reserved for an answer whose request names no limit, when they fit."""
     queue_limit: int = 256
+    """Requests of one class that may wait for a lane."""
     retained_limit: int = 16
-    """Retained prefixes kept at once; the least recently used goes first."""
+    """States kept at once after their requests (snapshots and retained prefixes); the least recently used goes
+    first."""
+    host_tier: int | None = None
+    """Bytes of host memory for pages of kept and parked state that the pool has no room for. None: 2 GiB beside a GPU,
+    256 MiB on the CPU, at most a quarter of the memory."""
+    disk_tier: Path | None = None
+    """Folder for kept state that the host tier has no room for; None is off."""
+    disk_tier_bytes: int = 8 << 30
+    """What that folder may hold."""
     threads: int | None = None
     """CPU threads; None is the number of physical cores this process may use."""
 
@@ -252,6 +261,8 @@ class EngineConfig:
             raise ConfigError(f"max_context must be at least 256 tokens, not {self.max_context}.")
         if not 0 <= self.decode_share < 1:
             raise ConfigError(f"decode_share must be 0 or more and below 1, not {self.decode_share}.")
+        if self.host_tier is not None and self.host_tier < 0:
+            raise ConfigError(f"host_tier must be 0 or more bytes, not {self.host_tier}.")
         for name in ("page_size", "generation_cap", "queue_limit", "retained_limit"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}.")

@@ -17,6 +17,9 @@ EngineState = Literal["empty", "planning", "loading", "ready", "draining", "clos
 FinishReason = Literal["stop", "length", "cancelled", "error"]
 LaneState = Literal["idle", "prefill", "decode", "parked"]
 
+PAGE_FREE, PAGE_PARKED, PAGE_SHARED, PAGE_KEPT = 0, 253, 254, 255
+"""Bytes of ``EngineSnapshot.page_map`` that are no lane's."""
+
 
 class EngineError(Exception):
     """A fault with one clear sentence that says what to do. ``status`` is the HTTP status it maps to."""
@@ -88,6 +91,9 @@ class Prompt:
 
     ids: tuple[int, ...]
     images: tuple[ImageInput, ...] = ()
+    marks: tuple[int, ...] = ()
+    """Positions (tokens before them) at which other prompts are likely to branch off: the state there is kept for
+    reuse. Ascending, each from 1 to ``len(ids)``."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -268,6 +274,8 @@ class MemoryLine:
     bytes: int
     why: str
     """How the figure comes about, in words and numbers."""
+    tier: Literal["main", "host"] = "main"
+    """"main": part of the budget and of ``total``. "host": pinned memory beside a GPU's; counts for neither."""
 
 
 @dataclass(frozen=True)
@@ -297,6 +305,51 @@ class LaneSnapshot:
     tokens_per_second: float = 0.0
     seconds: float = 0.0
     """Since the lane was taken."""
+    cached: int = 0
+    """Prompt tokens that were not read again."""
+    pages: int = 0
+    """KV pages it holds, shared ones included."""
+
+
+@dataclass(frozen=True)
+class WaitingSnapshot:
+    """A request that waits for a lane."""
+
+    request_id: str
+    request_class: RequestClass
+    client: str = ""
+    label: str = ""
+    kind: Literal["", "generate", "read", "retain"] = ""
+    prompt_tokens: int = 0
+    seconds: float = 0.0
+    protected: bool = False
+    """Others may pass only where that does not delay it."""
+
+
+@dataclass(frozen=True)
+class ReuseSnapshot:
+    """What is kept of earlier requests, and what that has saved. Counts are since the model was loaded."""
+
+    kept: int = 0
+    """Snapshots and retained prefixes that can be forked now, wherever their pages are."""
+    kept_pages: int = 0
+    """KV pages that nothing but these hold."""
+    hits: int = 0
+    misses: int = 0
+    """Requests that found a kept prefix, or none."""
+    cached_tokens: int = 0
+    """Prompt tokens that were not read again."""
+    evictions: int = 0
+    spills: int = 0
+    """Kept or parked states moved to the host tier."""
+    restores: int = 0
+    parks: int = 0
+    resumes: int = 0
+    host_total: int = 0
+    """Bytes of the host tier."""
+    host_used: int = 0
+    disk_used: int = 0
+    """Bytes of the disk tier; 0 when it is off."""
 
 
 @dataclass(frozen=True)
@@ -316,12 +369,20 @@ class EngineSnapshot:
     """E.g. "CPU, bfloat16, 2 threads"."""
     context_length: int = 0
     lanes: tuple[LaneSnapshot, ...] = ()
+    parked: tuple[LaneSnapshot, ...] = ()
+    """Requests that gave their lane (its number is the one they had) to an interactive one and go on later."""
+    waiting: tuple[WaitingSnapshot, ...] = ()
+    """The first of those that wait, in the order of their classes; the counts below are of all."""
     queued_interactive: int = 0
     queued_agent: int = 0
     memory_plan: MemoryPlan | None = None
     pages_total: int = 0
     pages_free: int = 0
+    page_map: bytes = b""
+    """One byte a page: ``PAGE_FREE``, a lane's number + 1, ``PAGE_SHARED`` (several owners), ``PAGE_KEPT`` (kept state
+    only), ``PAGE_PARKED``."""
     retained: int = 0
+    reuse: ReuseSnapshot = ReuseSnapshot()
     decode_tokens_per_second: float = 0.0
     prefill_tokens_per_second: float = 0.0
     rounds: int = 0
