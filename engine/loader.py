@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from engine.images import ImageLimits
 from engine.memory.plan import Layout, plan_host
 from engine.messages import EngineError, ImageInput, ModelInfo, Prompt, RequestError, SamplingParams
 from engine.model.network import Network, build_network
+from engine.text.marks import branch_points
 from engine.text.template import ChatTemplate
 from engine.text.tokenizer import Tokenizer, end_token_ids
 
@@ -65,7 +66,8 @@ class Loaded:
         enable_thinking: bool | None = None,
     ) -> Prompt:
         ids, images = self.template.encode(messages, tools=tools, enable_thinking=enable_thinking)
-        return self.with_images(ids, images)
+        prompt = self.with_images(ids, images)
+        return replace(prompt, marks=branch_points(prompt.ids, self.tokenizer))
 
     def with_images(self, ids: Sequence[int], images: Sequence[ImageInput]) -> Prompt:
         """A prompt in which each single image token grew to the number its picture takes."""

@@ -15,6 +15,7 @@ import numpy as np
 RequestClass = Literal["interactive", "agent"]
 EngineState = Literal["empty", "planning", "loading", "ready", "draining", "closed", "failed"]
 FinishReason = Literal["stop", "length", "cancelled", "error"]
+RequestKind = Literal["", "generate", "read", "retain"]
 LaneState = Literal["idle", "prefill", "decode", "parked"]
 
 PAGE_FREE, PAGE_PARKED, PAGE_SHARED, PAGE_KEPT = 0, 253, 254, 255
@@ -296,7 +297,7 @@ class LaneSnapshot:
     request_class: RequestClass | None = None
     client: str = ""
     label: str = ""
-    kind: Literal["", "generate", "read", "retain"] = ""
+    kind: RequestKind = ""
     prompt_tokens: int = 0
     prefilled: int = 0
     generated: int = 0
@@ -319,7 +320,7 @@ class WaitingSnapshot:
     request_class: RequestClass
     client: str = ""
     label: str = ""
-    kind: Literal["", "generate", "read", "retain"] = ""
+    kind: RequestKind = ""
     prompt_tokens: int = 0
     seconds: float = 0.0
     protected: bool = False

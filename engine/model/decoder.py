@@ -82,6 +82,7 @@ class Decoder:
         positions: Tensor,
         runs: Sequence[Run],
         *,
+        rows: Tensor | None = None,
         layers: int | None = None,
         readouts: Sequence[Readout] = (),
     ) -> Tensor:
@@ -91,6 +92,7 @@ class Decoder:
             x: [T, hidden], embeddings of all columns.
             positions: int64 [3, T].
             runs: cover all columns in order.
+            rows: int64 [T], where in the pool each column's keys and values go; None works it out from the runs.
             layers: run only the first so many layers. What stands in the state after that can only be continued with
                 the same or a smaller number.
             readouts: attention scores to read; filled in place.
@@ -99,7 +101,7 @@ class Decoder:
             [T, hidden], the residual stream before the final norm.
         """
         cos, sin = self._rotary(positions)
-        rows = self._kv.rows(runs)
+        rows = self._kv.rows(runs) if rows is None else rows
         one_each = all(run.length == 1 for run in runs) and len(runs) > 1
         eps = self.config.rms_eps
         reads: Mapping[int, list[Readout]] = _by_layer(readouts)

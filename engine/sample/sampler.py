@@ -53,6 +53,16 @@ class _Lane:
         return uniform(self.seed, self.step)
 
 
+@dataclass(frozen=True)
+class SavedLane:
+    """What the sampler knows of a request that holds no lane."""
+
+    state: _Lane
+    divisor: Tensor | None
+    """float32 [V]; None where the request has no such penalty."""
+    reduction: Tensor | None
+
+
 class Sampler:
     """Holds what penalties need to know of each lane; buffers are reserved once."""
 
@@ -84,6 +94,24 @@ class Sampler:
     def end(self, lane: int) -> None:
         """Forget a lane's request."""
         self._lanes.pop(lane, None)
+
+    def take_out(self, lane: int) -> SavedLane:
+        """End a lane's request for a while; :meth:`put_back` goes on with it exactly where it stood."""
+        state = self._lanes.pop(lane)
+        return SavedLane(
+            state,
+            self._divisor[lane].to("cpu", copy=True) if state.repetition else None,
+            self._reduction[lane].to("cpu", copy=True) if state.additive else None,
+        )
+
+    def put_back(self, lane: int, saved: SavedLane) -> None:
+        self._lanes[lane] = saved.state
+        self._divisor[lane] = 1.0
+        self._reduction[lane] = 0.0
+        if saved.divisor is not None:
+            self._divisor[lane] = saved.divisor.to(self._divisor.device)
+        if saved.reduction is not None:
+            self._reduction[lane] = saved.reduction.to(self._reduction.device)
 
     def sample(self, logits: Tensor, lanes: Sequence[int], mask: Tensor | None = None) -> Sampled:
         """Choose one token for each row and count it.
