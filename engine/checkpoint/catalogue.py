@@ -10,7 +10,7 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 from engine.checkpoint.errors import CheckpointError
-from engine.checkpoint.shards import read_json
+from engine.checkpoint.json_file import read_json
 
 BUNDLED = Path(__file__).resolve().parents[2] / "assets" / "ember"
 MODELS_VARIABLE = "IGNIS_MODELS"

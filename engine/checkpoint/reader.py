@@ -14,9 +14,10 @@ from torch import Tensor
 
 from engine.checkpoint.errors import CheckpointError
 from engine.checkpoint.formats import Entry, Format, Table, find_entry
+from engine.checkpoint.json_file import read_json
 from engine.checkpoint.layout import TEXT_PREFIX, expected_tensors, is_ignored
 from engine.checkpoint.quantize import Packed
-from engine.checkpoint.shards import Shard, open_shards, read_json
+from engine.checkpoint.shards import Shard, open_shards
 from engine.config import ConfigError, ModelConfig
 
 Progress = Callable[[int, int, str], None]

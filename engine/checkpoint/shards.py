@@ -19,6 +19,7 @@ from typing import Any, TypeGuard
 import torch
 
 from engine.checkpoint.errors import CheckpointError
+from engine.checkpoint.json_file import read_json
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
@@ -139,21 +140,6 @@ def _open_indexed(index: Path) -> tuple[list[Shard], dict[str, tuple[Shard, Stor
             raise CheckpointError(f"{index.name} says that {name} is in {file}, but it is not; download both again.")
         table[name] = (shards[file], stored)
     return list(shards.values()), table
-
-
-def read_json(file: Path) -> dict[str, Any]:
-    """A JSON object from a file, or one sentence saying why not."""
-    try:
-        parsed = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CheckpointError(
-            f"{file.parent} has no {file.name}; give the folder that holds a whole checkpoint."
-        ) from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise CheckpointError(f"{file} is not readable JSON ({error}); download it again.") from None
-    if not isinstance(parsed, dict):
-        raise CheckpointError(f"{file} holds no JSON object; download it again.")
-    return parsed
 
 
 def _in_order(names: Iterable[str]) -> list[str]:
