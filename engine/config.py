@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from engine.messages import EngineError
 
 LayerType = Literal["linear_attention", "full_attention"]
+KVFormat = Literal["auto", "bf16", "fp8", "q2"]
+KV_FORMATS: tuple[KVFormat, ...] = get_args(KVFormat)
 
 
 class ConfigError(EngineError):
@@ -124,6 +126,13 @@ class ModelConfig:
             vision_end_id=int(raw.get("vision_end_token_id", -1)),
         )
 
+    def stretched(self, factor: float) -> ModelConfig:
+        """For contexts ``factor`` times as long as the model was made for, by YaRN; 1 is plain rotary."""
+        rope = self.text.rope
+        native = rope.yarn_original_context if rope.yarn_factor > 1 else self.text.max_context
+        rope = replace(rope, yarn_factor=factor, yarn_original_context=native)
+        return replace(self, text=replace(self.text, rope=rope, max_context=int(native * factor)))
+
 
 def _need(raw: Mapping[str, Any], key: str) -> int:
     value = raw.get(key)
@@ -227,9 +236,19 @@ class EngineConfig:
     lanes: int = 8
     page_size: int = 64
     max_context: int | None = None
-    """Tokens one lane may hold; None is what the model was made for."""
+    """Tokens one lane may hold; None is what the model was made for, times ``yarn``."""
+    yarn: float | None = None
+    """YaRN's factor, 1 to 8: contexts longer than the model was made for. None is what the checkpoint says."""
+    kv_format: KVFormat = "auto"
+    """How keys and values are kept; "auto" is the compute type."""
     kv_tokens: int | None = None
-    """Tokens the KV pool holds for all lanes together; None: a full context for each lane, or what fits."""
+    """Tokens the KV pool holds for all lanes together. None: what fits; on the host at most a context for each lane."""
+    headroom: int | None = None
+    """Bytes of free memory left to other programs. None: 1 GiB on a GPU, 512 MiB on the host."""
+    memory_budget: int | None = None
+    """Bytes the engine may hold; None is what is free less the headroom."""
+    draft_tokens: int = 0
+    """Tokens drafted for each lane and round, 0 to 15."""
     prefill_chunk: int = 1024
     decode_share: float = 0.25
     """Part of the time that running lanes keep while a long prompt is being read."""
@@ -261,8 +280,15 @@ class EngineConfig:
             raise ConfigError(f"max_context must be at least 256 tokens, not {self.max_context}.")
         if not 0 <= self.decode_share < 1:
             raise ConfigError(f"decode_share must be 0 or more and below 1, not {self.decode_share}.")
-        if self.host_tier is not None and self.host_tier < 0:
-            raise ConfigError(f"host_tier must be 0 or more bytes, not {self.host_tier}.")
+        if self.yarn is not None and not 1 <= self.yarn <= 8:
+            raise ConfigError(f"yarn must be 1 to 8, not {self.yarn}.")
+        if self.kv_format not in KV_FORMATS:
+            raise ConfigError(f"kv_format must be one of {', '.join(KV_FORMATS)}, not {self.kv_format!r}.")
+        if not 0 <= self.draft_tokens <= 15:
+            raise ConfigError(f"draft_tokens must be 0 to 15, not {self.draft_tokens}.")
+        for name in ("headroom", "memory_budget", "host_tier"):
+            if (getattr(self, name) or 0) < 0:
+                raise ConfigError(f"{name} must be 0 or more bytes, not {getattr(self, name)}.")
         for name in ("page_size", "generation_cap", "queue_limit", "retained_limit"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}.")

@@ -275,18 +275,24 @@ class MemoryLine:
     bytes: int
     why: str
     """How the figure comes about, in words and numbers."""
-    tier: Literal["main", "host"] = "main"
-    """"main": part of the budget and of ``total``. "host": pinned memory beside a GPU's; counts for neither."""
+    tier: Literal["main", "host", "disk"] = "main"
+    """"main": part of the budget and of ``total``. "host" (pinned, beside a GPU's memory) and "disk" count for neither."""
 
 
 @dataclass(frozen=True)
 class MemoryPlan:
     kind: Literal["vram", "host"]
     budget: int
+    """What the engine may hold: free memory less the headroom, or what was set."""
     total: int
+    """What it will hold: all lines of the tier "main"."""
     lines: tuple[MemoryLine, ...]
     other: int = 0
     """What other processes hold of the same memory."""
+    headroom: int = 0
+    """Free memory that is left to other programs on purpose."""
+    capacity: int = 0
+    """The whole memory. It is ``other`` + ``headroom`` + ``budget``."""
 
 
 @dataclass(frozen=True)
