@@ -276,7 +276,7 @@ class MemoryLine:
     why: str
     """How the figure comes about, in words and numbers."""
     tier: Literal["main", "host", "disk"] = "main"
-    """"main": part of the budget and of ``total``. "host" (pinned, beside a GPU's memory) and "disk" count for neither."""
+    """"main": part of the budget and of ``total``. "host" (pinned memory beside a GPU) and "disk" count for neither."""
 
 
 @dataclass(frozen=True)
