@@ -12,6 +12,7 @@ from fastapi.openapi.utils import get_openapi
 from starlette.middleware.cors import CORSMiddleware
 
 from ignis_desktop.server import bodies, errors
+from ignis_desktop.server.feed import EngineFeed
 from ignis_desktop.server.guard import BodyLimit, HostGuard, KeyGuard, Recorder
 from ignis_desktop.server.metrics import ServerMetrics
 from ignis_desktop.server.request_log import RequestLog
@@ -50,6 +51,7 @@ def create_app(
         metrics=ServerMetrics(engine_.snapshot),
         workers=Workers(),
         screens=ScreenStore(settings.max_screens),
+        feed=EngineFeed(engine_.snapshot),
     )
 
     @contextlib.asynccontextmanager

@@ -10,6 +10,7 @@ from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from engine.messages import RequestClass
+from ignis_desktop.server.classes import as_class
 from ignis_desktop.server.errors import ApiError, bad_request, describe_validation
 from ignis_desktop.server.state import state_of
 
@@ -31,9 +32,11 @@ class ClassedBody(Body):
     request_class: str | None = Field(None, alias="class", description="interactive (default) or agent")
 
     def class_of(self, http: Request, suffix: RequestClass | None = None) -> RequestClass:
-        """The body's ``class``, else the model name's suffix, else the ``X-Ignis-Class`` header, else interactive."""
-        wanted = self.request_class or suffix or http.headers.get("x-ignis-class", "")
-        return "agent" if wanted.strip().casefold() == "agent" else "interactive"
+        """The body's ``class``, else the model name's suffix, else the ``X-Ignis-Class`` header, else interactive.
+
+        The first of them that is there counts, also when it holds a word that means nothing here.
+        """
+        return as_class(self.request_class or suffix or http.headers.get("x-ignis-class", ""))
 
 
 B = TypeVar("B", bound=Body)

@@ -43,11 +43,13 @@ class EngineCollector(Collector):
         pages.add_metric(["free"], now.pages_free)
         pages.add_metric(["used"], now.pages_total - now.pages_free)
         yield pages
+        yield from _reuse_metrics(now)
         memory = GaugeMetricFamily("ignis_memory_plan_bytes", "The memory plan, line by line.", labels=["line"])
         for line in now.memory_plan.lines if now.memory_plan else ():
             memory.add_metric([line.name], line.bytes)
         yield memory
         for name, text, value in (
+            ("ignis_parked_requests", "Requests that gave up their lane and go on later.", len(now.parked)),
             ("ignis_retained_prefixes", "Prefixes kept for later questions.", now.retained),
             ("ignis_decode_tokens_per_second", "Tokens generated a second, all lanes.", now.decode_tokens_per_second),
             ("ignis_prefill_tokens_per_second", "Prompt tokens read a second.", now.prefill_tokens_per_second),
@@ -65,6 +67,31 @@ class EngineCollector(Collector):
         requests.add_metric(["failed"], now.requests_failed)
         requests.add_metric(["cancelled"], now.requests_cancelled)
         yield requests
+
+
+def _reuse_metrics(now: EngineSnapshot) -> Iterator[Metric]:
+    """What is kept of earlier requests, where it lies, and what that has saved."""
+    reuse = now.reuse
+    yield GaugeMetricFamily("ignis_kept_states", "States of earlier requests that can be continued.", value=reuse.kept)
+    yield GaugeMetricFamily("ignis_kept_pages", "Pages that only kept states hold.", value=reuse.kept_pages)
+    tier = GaugeMetricFamily("ignis_host_tier_bytes", "Host memory for kept and parked states.", labels=["state"])
+    tier.add_metric(["used"], reuse.host_used)
+    tier.add_metric(["free"], reuse.host_total - reuse.host_used)
+    yield tier
+    yield GaugeMetricFamily("ignis_disk_tier_bytes", "Disk space that kept states take.", value=reuse.disk_used)
+    lookups = CounterMetricFamily("ignis_reuse_lookups", "Requests by whether a kept state fitted.", labels=["result"])
+    lookups.add_metric(["hit"], reuse.hits)
+    lookups.add_metric(["miss"], reuse.misses)
+    yield lookups
+    for name, text, value in (
+        ("ignis_cached_prompt_tokens", "Prompt tokens that were not read again.", reuse.cached_tokens),
+        ("ignis_evictions", "Kept states dropped to make room.", reuse.evictions),
+        ("ignis_spills", "States moved to the host tier.", reuse.spills),
+        ("ignis_restores", "States moved back from the host tier.", reuse.restores),
+        ("ignis_parks", "Requests that gave up their lane.", reuse.parks),
+        ("ignis_resumes", "Parked requests that went on.", reuse.resumes),
+    ):
+        yield CounterMetricFamily(name, text, value=value)
 
 
 class ServerMetrics:
@@ -103,9 +130,6 @@ class ServerMetrics:
             buckets=RATES,
             registry=self.registry,
         )
-        self._cached = Counter(
-            "ignis_cached_prompt_tokens", "Prompt tokens that were not read again.", registry=self.registry
-        )
         self._answer = Histogram(
             "ignis_answer_seconds",
             "Duration of one zero-token answer.",
@@ -122,7 +146,6 @@ class ServerMetrics:
     def observe_generation(self, request_class: str, finished: Finished) -> None:
         self._queue.labels(request_class).observe(finished.queue_seconds)
         self._prefill.labels(request_class).observe(finished.prefill_seconds)
-        self._cached.inc(finished.usage.cached_tokens)
         if finished.decode_seconds > 0:
             self._rate.labels(request_class).observe(finished.usage.output_tokens / finished.decode_seconds)
 

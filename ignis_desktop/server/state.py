@@ -11,7 +11,9 @@ from starlette.requests import Request
 
 from engine.messages import RequestClass
 from ignis_desktop.server.bridge import Doorbell, EventReader, require_ready
+from ignis_desktop.server.classes import split_model
 from ignis_desktop.server.errors import ApiError
+from ignis_desktop.server.feed import EngineFeed
 from ignis_desktop.server.metrics import ServerMetrics
 from ignis_desktop.server.request_log import RequestLog
 from ignis_desktop.server.screens import ScreenStore
@@ -30,6 +32,7 @@ class ServerState:
     metrics: ServerMetrics
     workers: Workers
     screens: ScreenStore
+    feed: EngineFeed
     started: float = field(default_factory=time.time)
     readers: set[EventReader] = field(default_factory=set)
     """Of the generations that run now; touched on the loop only."""
@@ -42,19 +45,20 @@ class ServerState:
     def end_work(self) -> None:
         """The server stops: end what runs, so that every client gets an end instead of a broken connection."""
         self.workers.close()
+        self.feed.close()
         for reader in tuple(self.readers):
             reader.cancel()
 
     def model_for(self, name: str | None) -> tuple[str, RequestClass | None]:
-        """(loaded model's id, class asked for by an ``@agent`` suffix) for the ``model`` of a request.
+        """(loaded model's id, class asked for by a suffix such as ``@agent``) for the ``model`` of a request.
 
         Raises ``ApiError`` 503 while nothing is loaded and 404 when ``name`` is another model's.
         """
         require_ready(self.engine)
         info = self.engine.info
-        base, _, suffix = (name or info.id).partition("@")
-        request_class: RequestClass | None = {"agent": "agent", "interactive": "interactive"}.get(suffix)  # type: ignore[assignment]
-        if self.settings.accept_any_model or base.casefold() in (info.id.casefold(), info.name.casefold()):
+        known = (info.id.casefold(), info.name.casefold())
+        base, request_class = split_model(name or info.id, known)
+        if self.settings.accept_any_model or base.casefold() in known:
             return info.id, request_class
         message = f"The model {base!r} is not loaded; the loaded one is {info.id!r}."
         raise ApiError(404, message, code="model_not_found", param="model")

@@ -1,23 +1,53 @@
-"""What the panels show, for scripts and monitors: ``/v1/engine``, ``/health``, ``/metrics``."""
+"""What the panels show and do, for scripts and monitors: ``/v1/engine``, ``/health``, ``/metrics``."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
-from engine.messages import EngineSnapshot, LaneSnapshot, MemoryPlan
-from ignis_desktop.server.state import state_of
+from ignis_desktop.server.errors import ApiError
+from ignis_desktop.server.snapshot_json import snapshot_bytes
+from ignis_desktop.server.sse import EventStreamResponse
+from ignis_desktop.server.state import ServerState, state_of
 
 router = APIRouter(tags=["Engine"])
 
 
 @router.get("/v1/engine")
-async def engine(http: Request) -> dict[str, Any]:
-    """State, lanes, queue, memory plan and rates."""
-    return engine_json(state_of(http).engine.snapshot())
+async def engine(http: Request) -> Response:
+    """State, lanes, what waits and what is parked, pages, reuse, memory plan and rates."""
+    return Response(snapshot_bytes(state_of(http).engine.snapshot()), media_type="application/json")
+
+
+@router.get("/v1/engine/events")
+async def events(http: Request) -> Response:
+    """The same as server-sent events: `snapshot` now and whenever something has changed, at most 30 a second."""
+    listener = state_of(http).feed.listen(http)
+    return EventStreamResponse(listener.frames(), listener)
+
+
+@router.post("/v1/engine/requests/{request_id}/cancel")
+async def cancel(request_id: str, http: Request) -> dict[str, Any]:
+    """End a request that waits, runs or is parked; it ends within one round."""
+    state = state_of(http)
+    _require_known(state, request_id)
+    state.engine.cancel(request_id)
+    return {"id": request_id, "object": "engine.request", "cancelled": True}
+
+
+def _require_known(state: ServerState, request_id: str) -> None:
+    """Raises ``ApiError`` 404 unless the engine's newest snapshot shows the request."""
+    now = state.engine.snapshot()
+    known = {request.request_id for request in (*now.lanes, *now.parked)} | {one.request_id for one in now.waiting}
+    if request_id not in known:
+        raise ApiError(
+            404,
+            f"There is no request {request_id[:80]!r}: it has ended, or never was. GET /v1/engine shows all there are.",
+            code="request_not_found",
+            param="id",
+        )
 
 
 @router.get("/health")
@@ -36,48 +66,3 @@ async def metrics(http: Request) -> Response:
     """Prometheus text format."""
     state = state_of(http)
     return Response(state.metrics.render(), headers={"content-type": state.metrics.content_type})
-
-
-def engine_json(now: EngineSnapshot) -> dict[str, Any]:
-    """A snapshot in the shape of `GET /v1/engine`."""
-    return {
-        "state": now.state,
-        "reason": now.reason,
-        "progress": now.progress,
-        "model": now.model,
-        "model_id": now.model_id,
-        "device": now.device,
-        "context_length": now.context_length,
-        "lanes": [_lane_json(lane) for lane in now.lanes],
-        "queue": {
-            "interactive": now.queued_interactive,
-            "agent": now.queued_agent,
-            "total": now.queued_interactive + now.queued_agent,
-        },
-        "memory_plan": None if now.memory_plan is None else _plan_json(now.memory_plan),
-        "pages": {"total": now.pages_total, "free": now.pages_free},
-        "retained": now.retained,
-        "rates": {
-            "decode_tokens_per_second": now.decode_tokens_per_second,
-            "prefill_tokens_per_second": now.prefill_tokens_per_second,
-        },
-        "counters": {
-            "rounds": now.rounds,
-            "tokens_generated": now.tokens_generated,
-            "tokens_prefilled": now.tokens_prefilled,
-            "requests_finished": now.requests_finished,
-            "requests_failed": now.requests_failed,
-            "requests_cancelled": now.requests_cancelled,
-        },
-        "resident_bytes": now.resident_bytes,
-    }
-
-
-def _lane_json(lane: LaneSnapshot) -> dict[str, Any]:
-    body = asdict(lane)
-    body["class"] = body.pop("request_class")
-    return body
-
-
-def _plan_json(plan: MemoryPlan) -> dict[str, Any]:
-    return asdict(plan)

@@ -29,6 +29,7 @@ Question = Annotated[str, Field(min_length=1, max_length=4096)]
 
 
 class ScreenBody(ClassedBody):
+    model: str | None = None
     image: str | None = Field(None, description="the screenshot as a data URI")
     capture: dict[str, Any] | None = Field(None, description="take the screenshot here: not in this version")
     coordinate_map: dict[str, Any] | None = Field(
@@ -37,6 +38,7 @@ class ScreenBody(ClassedBody):
 
 
 class PointBody(ClassedBody):
+    model: str | None = None
     question: Question | None = None
     questions: Annotated[list[Question], Field(min_length=1, max_length=MAX_QUESTIONS)] | None = None
     box: bool = False
@@ -50,8 +52,8 @@ class Asker:
     request_class: RequestClass
 
     @classmethod
-    def of(cls, http: Request, body: ClassedBody) -> Asker:
-        asker = cls(client_name(http.scope), body.class_of(http))
+    def of(cls, http: Request, body: ClassedBody, suffix: RequestClass | None) -> Asker:
+        asker = cls(client_name(http.scope), body.class_of(http, suffix))
         http.scope["ignis.record"].note(request_class=asker.request_class)
         return asker
 
@@ -61,7 +63,7 @@ async def add_screen(http: Request) -> Response:
     """Encode a screenshot and keep it."""
     state = state_of(http)
     body = await read_body(http, ScreenBody)
-    state.model_for(None)
+    _, suffix = state.model_for(body.model)
     if body.capture is not None:
         raise bad_request(
             "capture: this version takes no screenshots itself; send one as image (a data URI).",
@@ -71,7 +73,7 @@ async def add_screen(http: Request) -> Response:
     if body.image is None:
         raise bad_request("image: send the screenshot as a data URI (data:image/png;base64,…).", "image")
     require_pointing(state)
-    asker = Asker.of(http, body)
+    asker = Asker.of(http, body, suffix)
     stored = await state.workers.answer(http, lambda stop: _encode(state, body, asker, stop), state.settings.deadline)
     return JSONResponse(_screen_json(stored), 201)
 
@@ -98,10 +100,10 @@ async def point(screen_id: str, http: Request) -> Response:
         raise bad_request("Send either question (a text) or questions (a list).", "question")
     if body.box:
         raise bad_request("box: this version answers with points only; leave box out.", "box", "box_not_supported")
-    state.model_for(None)
+    _, suffix = state.model_for(body.model)
     stored = state.screens.get(screen_id)
     questions = body.questions or [body.question or ""]
-    asker = Asker.of(http, body)
+    asker = Asker.of(http, body, suffix)
 
     def ask(stop: Callable[[], bool]) -> list[dict[str, Any]]:
         return [_point(state, stored, question, asker, stop) for question in questions]
