@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import random
 import tarfile
 
@@ -13,6 +14,7 @@ from PIL import Image
 from assets.ember.recipe.screens import kits, programs, strings
 from assets.ember.recipe.screens.canvas import Kit as Assets
 from assets.ember.recipe.screens.icon_sets import theme_icons
+from assets.ember.recipe.screens.iconify import iconify_icons
 from assets.ember.recipe.screens.icons import HELD_OUT, Concepts, spoken
 from assets.ember.recipe.screens.pages import Page
 from assets.ember.recipe.screens.web import _queries
@@ -75,6 +77,27 @@ def test_a_theme_is_read_with_its_links_as_synonyms(tmp_path):
     assert icons[0].functions
     assert not icons[0].mono
     assert {24, 48} <= set(icons[0].pictures)
+
+
+def test_a_set_in_json_is_read_with_aliases_and_without_style_words(tmp_path):
+    pytest.importorskip("resvg_py")
+    square = '<path d="M2 2h12v12H2z" fill="currentColor"/>'
+    table = {
+        "width": 16,
+        "height": 16,
+        "icons": {"trash-can-outline": {"body": square}, "odd-thing": {"body": square}, "void": {"body": "<g/>"}},
+        "aliases": {"wastebasket": {"parent": "trash-can-outline"}, "tilted": {"parent": "odd-thing", "rotate": 1}},
+    }
+    file = tmp_path / "@iconify-json/solar/icons.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(table))
+    bin_, odd = iconify_icons(tmp_path, Concepts())  # what shows nothing is left out
+    assert (bin_.name, bin_.concept, bin_.set, bin_.mono) == ("trash-can", "edit-delete", "solar", True)
+    assert "wastebasket" in bin_.synonyms
+    assert (odd.names, odd.synonyms, odd.concept) == (["odd thing"], [], None)
+    alpha = np.asarray(Image.open(io.BytesIO(bin_.pictures[48])).convert("L"))
+    assert alpha[24, 24] == 255
+    assert alpha[0, 0] == 0
 
 
 def test_held_out_icon_sets_are_named():

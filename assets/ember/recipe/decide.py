@@ -59,6 +59,10 @@ AREAS = {
     "vcs": "version control",
     "ci": "build pipeline",
     "win": "Windows",
+    "sudo": "administrator rights",
+    "vpn": "private network tunnel",
+    "audio": "sound",
+    "gpu": "graphics card",
 }
 SEVERITY = {"info": "normal", "warn": "warning", "error": "failure"}
 
@@ -180,6 +184,15 @@ def stated(rng: random.Random, material: Material, held_out: bool) -> Choice:
             "topic": "Is the text about {}?",
             "urgency": "Is this {}?",
             "action": "Is this a request to {}?",
+            "kind": "Is this an example of: {}?",
+            "form": "Is this sentence a {}?",
+            "time": "Does it happen in the {}?",
+            "document": "Could this come from a {}?",
+            "department": "Is this a matter for {}?",
+            "place": "Does this happen in or at the {}?",
+            "feeling": "Is this {}?",
+            "spam": "Is this message {}?",
+            "size": "Is it {} than a person?",
         }
         return Choice(text, wording[task].format(shown), ["yes", "no"], 0 if yes else 1)
     if rng.random() < 0.25:

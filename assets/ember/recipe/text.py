@@ -69,8 +69,25 @@ SOURCES = (
     Source("dict-gcide", "GPL-3+", "**/dictd/gcide.dict.dz", 1_000_000, from_dict),
     Source("dict-wn", "WordNet", "**/dictd/wn.dict.dz", 600_000, from_dict),
     Source("fortunes", "BSD / public domain", "**/games/fortunes/*", 300_000),
-    Source("manual pages", "each page's own free licence", "**/man/man[1578]/*.gz", 1_500_000, from_roff),
-    Source("package documentation", "each package's own free licence", "**/share/doc/*/README*", 900_000),
+    Source("manual pages", "each page's own free licence", "**/man/man[1-8]/*.gz", 3_000_000, from_roff),
+    Source("package documentation", "each package's own free licence", "**/share/doc/*/README*", 300_000),
+    Source("cmake-doc", "BSD-3-Clause", "**/doc/cmake-data/html/**/*.html", 700_000, from_html),
+    Source("python-django-doc", "BSD-3-Clause", "**/doc/python-django-doc/html/**/*.html", 900_000, from_html),
+    Source("python-sqlalchemy-doc", "MIT", "**/doc/python-sqlalchemy-doc/html/**/*.html", 500_000, from_html),
+    Source("apache2-doc", "Apache-2.0", "**/doc/apache2-doc/manual/en/**/*.html", 600_000, from_html),
+    Source("sqlite3-doc", "public domain", "**/doc/sqlite3/**/*.html", 600_000, from_html),
+    Source("nodejs-doc", "MIT", "**/doc/nodejs/api/*.html", 500_000, from_html),
+    Source("installation-guide-amd64", "GPL-2+", "**/doc/installation-guide-amd64/en/*.html", 300_000, from_html),
+    Source("debian-policy", "GPL-2+", "**/doc/debian-policy/*.html", 250_000, from_html),
+    Source("harden-doc", "GPL-2+", "**/doc/harden-doc/html/**/*.html", 200_000, from_html),
+    Source("bind9-doc", "MPL-2.0", "**/doc/bind9-doc/**/*.html", 300_000, from_html),
+    Source("gnome-user-docs", "CC-BY-SA-3.0", "**/help/C/gnome-help/*.page", 400_000, from_html),
+    Source("gnumeric-doc", "GFDL-1.1+", "**/help/C/gnumeric/*.xml", 250_000, from_html),
+    Source("vim-runtime", "Vim", "**/vim/vim*/doc/*.txt", 700_000),
+    Source("rust-doc", "MIT or Apache-2.0", "**/doc/rust-doc/html/book/*.html", 400_000, from_html),
+    Source("erlang-doc", "Apache-2.0", "**/doc/erlang-doc/**/html/*.html", 900_000, from_html),
+    Source("libgtk-3-doc, libglib2.0-doc", "LGPL-2.1+", "**/gtk-doc/html/**/*.html", 700_000, from_html),
+    Source("info pages", "GFDL-1.3+ / GPL-3+", "**/share/info/*.gz", 900_000),
 )
 PIECE = 40_000
 """Characters of one document; longer files are cut."""
@@ -93,9 +110,14 @@ def collect(root: Path, words: Words, seed: int = 0) -> tuple[list[list[int]], l
     """(training documents, held-out documents, what was used) as token lists; one document in 60 is held out."""
     rng, train, held, used = random.Random(seed), [], [], []
 
+    def pieces(whole: str) -> list[str]:
+        cut = [whole[i : i + PIECE] for i in range(0, len(whole), PIECE)]
+        rng.shuffle(cut)  # so that a cap does not leave a dictionary's first letters only
+        return cut
+
     def take(texts: Iterator[str], cap: int) -> int:
         total, batch = 0, []
-        for text in (whole[i : i + PIECE] for whole in texts for i in range(0, len(whole), PIECE)):
+        for text in (piece for whole in texts for piece in pieces(whole)):
             if _readable(text):
                 batch.append(text)
             if len(batch) >= 50:
@@ -138,6 +160,11 @@ class TextStream:
     def __init__(self, documents: np.ndarray, chats: np.ndarray | None, system: int, seed: int) -> None:
         self.documents, self.chats, self.system = documents, chats, system
         self.rng = np.random.default_rng(seed)
+
+    @property
+    def shapes(self) -> int:
+        """How many different (rows, length, skipped) ``batch`` gives."""
+        return 1 if self.chats is None else 3
 
     def batch(self, rows: int, length: int) -> tuple[np.ndarray, int]:
         """(ids int64 [rows, length], skipped): the student reads ``ids[:, skipped:]``. Alternates between the kinds."""

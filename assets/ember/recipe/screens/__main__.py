@@ -14,7 +14,8 @@ def _assets(args: argparse.Namespace) -> str:
     from .assets import make
 
     archives = sorted(p for p in args.sources.glob("*.tar.*") if ".debian." not in p.name and p.suffix != ".asc")
-    return make(args.out, args.npm, archives)
+    share, office = args.root / "usr/share", args.root / "usr/lib/libreoffice/share"
+    return make(args.out, args.npm, archives, share, office)
 
 
 def _pages(args: argparse.Namespace) -> str:
@@ -82,6 +83,7 @@ def main() -> None:
             job.add_argument("--npm", type=Path, required=True, help="node_modules with icon sets and CSS kits")
         if "sources" in options:
             job.add_argument("--sources", type=Path, required=True, help="folder of Debian source archives")
+            job.add_argument("--root", type=Path, default=Path("/"), help="where the theme and font packages lie")
         if "pack" in options:
             job.add_argument("--pack", type=Path, required=True, help="what `assets` made")
         if "folders" in options:

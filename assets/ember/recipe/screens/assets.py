@@ -9,7 +9,7 @@ from typing import Any
 from fontTools import subset
 from fontTools.ttLib import TTFont
 
-from . import icon_sets, icons, strings
+from . import icon_sets, iconify, icons, strings
 from .pack import write_pack
 
 FONTS = {
@@ -79,8 +79,9 @@ def make(
     """Collect icons, fonts and strings into `out`; returns a table of the icon sets."""
     blobs: list[bytes] = []
     concepts = icons.Concepts()
-    every = list(icon_sets.npm_icons(npm, concepts)) + list(icon_sets.office_icons(office, concepts))
-    mime = icon_sets.mime_names()
+    every = list(icon_sets.npm_icons(npm, concepts)) + list(iconify.iconify_icons(npm, concepts))
+    every += icon_sets.office_icons(office, concepts)
+    mime = icon_sets.mime_names(share / "mime/packages/freedesktop.org.xml")
     for theme in icon_sets.THEMES:
         every += icon_sets.theme_icons(share / "icons", theme, concepts, mime)
     said = strings.desktop_entries(share / "applications")

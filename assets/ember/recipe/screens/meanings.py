@@ -6,14 +6,14 @@ import random
 import re
 
 _GROUPS = """
-show display reveal; remove delete erase; create make; open load; change alter modify adjust; choose pick select;
+show display reveal; remove delete erase; open load; change alter modify adjust; choose pick select;
 start begin launch; stop halt end; find locate look-for; picture image photo; text words writing; window frame; file
 document; folder directory; display screen monitor; program application app; enable turn-on switch-on activate;
 disable turn-off switch-off; add insert put-in; copy duplicate; move shift; save store keep; send deliver dispatch;
-message note; close shut; view look-at see; size dimensions; current present; all every; item entry; large big;
+message note; close shut; view look-at see; size dimensions; current present; item entry; large big;
 small little; list listing; previous earlier last; next following; quickly fast; information details; increase
 raise; decrease lower reduce; colour color tint; line row; edit change; print put-on-paper; undo take-back; redo
-repeat; search look; web internet; page sheet; set specify; allow permit; layer level; border edge; automatically
+repeat; search look; web internet; page sheet; set specify; allow permit; border edge; automatically
 by-itself
 """
 _SAME: dict[str, list[str]] = {}
