@@ -13,11 +13,17 @@ from engine.config import TextConfig
 class LaneState:
     """Buffers for ``slots`` sequences, reserved once. Slots 0 … lanes − 1 are lanes, the rest retained state."""
 
-    def __init__(self, config: TextConfig, slots: int, device: torch.device, dtype: torch.dtype) -> None:
-        layers = len(config.gdn_layers)
-        heads = config.gdn_value_heads
-        self._recurrent = torch.zeros(layers, slots, heads, config.gdn_key_dim, config.gdn_value_dim, device=device)
-        self._conv = torch.zeros(layers, slots, config.conv_width - 1, config.gdn_channels, device=device, dtype=dtype)
+    def __init__(
+        self, config: TextConfig, slots: int, device: torch.device, dtype: torch.dtype, *, pin: bool = False
+    ) -> None:
+        """``pin``: page-locked host memory, which a GPU can read and write on its own (``device`` is the CPU then)."""
+        self.config = config
+        layers, heads = len(config.gdn_layers), config.gdn_value_heads
+        key, value = config.gdn_key_dim, config.gdn_value_dim
+        self._recurrent = torch.zeros(layers, slots, heads, key, value, device=device, pin_memory=pin)
+        self._conv = torch.zeros(
+            layers, slots, config.conv_width - 1, config.gdn_channels, device=device, dtype=dtype, pin_memory=pin
+        )
 
     @staticmethod
     def bytes_per_slot(config: TextConfig, dtype: torch.dtype) -> int:
@@ -26,8 +32,17 @@ class LaneState:
         return len(config.gdn_layers) * (recurrent + conv)
 
     @property
+    def dtype(self) -> torch.dtype:
+        """The compute type."""
+        return self._conv.dtype
+
+    @property
     def nbytes(self) -> int:
         return self._recurrent.nbytes + self._conv.nbytes
+
+    @property
+    def slot_bytes(self) -> int:
+        return self.bytes_per_slot(self.config, self.dtype)
 
     def clear(self, slot: int) -> None:
         """A slot as at a sequence's start."""
@@ -37,6 +52,19 @@ class LaneState:
     def copy(self, source: int, target: int) -> None:
         self._recurrent[:, target] = self._recurrent[:, source]
         self._conv[:, target] = self._conv[:, source]
+
+    def shelf(self, slots: int) -> LaneState:
+        """Slots of the same shape in host memory, page-locked when these are on a GPU."""
+        return LaneState(self.config, slots, torch.device("cpu"), self._conv.dtype, pin=self._conv.is_cuda)
+
+    def copy_to(self, slot: int, other: LaneState, other_slot: int) -> None:
+        """Copy a slot to one of other buffers, here or on another device (then on the current stream)."""
+        copy_between(self._recurrent[:, slot], other._recurrent[:, other_slot])
+        copy_between(self._conv[:, slot], other._conv[:, other_slot])
+
+    def slot(self, slot: int) -> tuple[Tensor, Tensor]:
+        """Views (convolution [L, W − 1, C], recurrence [L, H, Dk, Dv]) of one slot in all layers."""
+        return self._conv[:, slot], self._recurrent[:, slot]
 
     def at(self, layer: int, slot: int) -> tuple[Tensor, Tensor]:
         """Views (convolution [W − 1, C], recurrence [H, Dk, Dv]) of one slot; writing to them changes the slot."""
@@ -55,6 +83,16 @@ class LaneState:
 
     def store_conv(self, layer: int, slots: Sequence[int], value: Tensor) -> None:
         _store(self._conv[layer], slots, value)
+
+
+def copy_between(source: Tensor, target: Tensor) -> None:
+    """Copy [N, …] whose N parts are each contiguous. Between devices part by part: as a whole, torch would allocate a
+    contiguous buffer for it on the GPU."""
+    if source.device == target.device:
+        target.copy_(source)
+        return
+    for part, place in zip(source, target, strict=True):
+        place.copy_(part, non_blocking=True)
 
 
 def _side_by_side(slots: Sequence[int]) -> bool:

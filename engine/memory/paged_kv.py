@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from engine.config import TextConfig
+from engine.memory.lane_state import copy_between
 
 
 class PagedRun(Protocol):
@@ -36,6 +37,14 @@ class PagedKV:
     @property
     def nbytes(self) -> int:
         return self._rows.nbytes
+
+    @property
+    def page_bytes(self) -> int:
+        return self.page(0).nbytes if self._rows.numel() else 0
+
+    @property
+    def is_cuda(self) -> bool:
+        return self._rows.is_cuda
 
     @staticmethod
     def bytes_per_token(config: TextConfig, dtype: torch.dtype) -> int:
@@ -74,3 +83,26 @@ class PagedKV:
         """Copy one page in all layers: a page that two owners are about to write differently."""
         size = self.page_size
         self._rows[:, :, target * size : (target + 1) * size] = self._rows[:, :, source * size : (source + 1) * size]
+
+    def page(self, page: int) -> Tensor:
+        """View [full-attention layers, 2, page size, Hkv, D] of one page in all layers."""
+        return self._rows[:, :, page * self.page_size : (page + 1) * self.page_size]
+
+    def host_pages(self, count: int) -> Tensor:
+        """Room for ``count`` pages in host memory [count, *page], page-locked when the pool is on a GPU. Not zeroed."""
+        shape = (count, *self.page(0).shape)
+        return torch.empty(shape, dtype=self._rows.dtype, pin_memory=self.is_cuda and count > 0)
+
+    def copy_out(self, page: int, target: Tensor) -> None:
+        """Copy a page's first tokens to ``target``, shaped like :meth:`page` with as many tokens as are wanted, on any
+        device (on the current stream)."""
+        copy_between(_parts(self.page(page)[:, :, : target.shape[2]]), _parts(target))
+
+    def copy_in(self, source: Tensor, page: int) -> None:
+        """Copy ``source``, shaped alike, into a page from its start."""
+        copy_between(_parts(source), _parts(self.page(page)[:, :, : source.shape[2]]))
+
+
+def _parts(page: Tensor) -> Tensor:
+    """[layers · 2, tokens, Hkv, D], each part contiguous; always a view."""
+    return page.view(-1, *page.shape[2:])

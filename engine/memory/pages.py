@@ -46,6 +46,10 @@ class PagePool:
             self._references[page] -= 1
             self._free += self._references[page] == 0
 
+    def count(self, page: int) -> int:
+        """References of one page."""
+        return self._references[page]
+
     def references(self) -> Sequence[int]:
         """References of every page, for the page map."""
         return tuple(self._references)
