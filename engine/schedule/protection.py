@@ -14,6 +14,7 @@ for the protected request beside it. So the protected request fits when the last
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from engine.schedule.asks import Ask, Running
 from engine.schedule.supply import Supply
@@ -27,11 +28,19 @@ class Protection:
         self.start = now
         """When it starts if the estimates hold."""
         self._donors: set[str] = set()
+        self._firm = False
         self.update(ask, supply, running)
 
     def update(self, ask: Ask, supply: Supply, running: Sequence[Running]) -> None:
         """Forget donors that are gone. Further ones are taken only where those left are not enough any more: a more
-        urgent request took its place, an agent cannot be parked after all, or kept state it counted on is gone."""
+        urgent request took its place, an agent cannot be parked after all, or kept state it counted on is gone.
+
+        An agent that once could not be parked is kept room for as such: were that believed anew each time, those that
+        it lets past could take the place outside that it needs to be parkable, again and again.
+        """
+        self._firm = self._firm or not ask.parkable
+        if self._firm and ask.parkable:
+            ask = replace(ask, parkable=False)
         self._donors.intersection_update(request.id for request in running)
         then = supply
         for request in running:

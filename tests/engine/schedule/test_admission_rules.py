@@ -2,76 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 
-from engine.messages import RequestClass
-from engine.schedule.policy import Action, Need, Park, Policy, Resume, Room, Running, Start, Waiting
-
-
-@dataclass
-class Machine:
-    """Four lanes and 100 pages, 25 of them in reserve; at second 0 unless told otherwise."""
-
-    lanes: int = 4
-    pages: int = 100
-    reserve: int = 25
-    limit: int = 8
-
-    def __post_init__(self) -> None:
-        self.policy: Policy[Need] = Policy(self.limit, lambda need: need)
-        self.running: dict[str, Running] = {}
-        self._clock = 0.0
-
-    def asks(
-        self, name: str, pages: int = 10, seconds: float = 10, kind: RequestClass = "interactive", parkable: bool = True
-    ) -> None:
-        self._clock += 1 / 1024
-        self.policy.add(Waiting(name, kind, Need(pages, seconds, parkable), self._clock))
-
-    def runs(
-        self,
-        name: str,
-        pages: int = 10,
-        ends: float = 10,
-        kind: RequestClass = "interactive",
-        parkable: bool = True,
-        active: float = 0,
-        since: float = 0,
-    ) -> None:
-        self.running[name] = Running(name, kind, pages, ends, active, parkable and kind == "agent", since)
-
-    def next(self, now: float = 0) -> Action | None:
-        held = sum(request.pages for request in self.running.values())
-        room = Room(self.lanes - len(self.running), self.pages - held, self.reserve)
-        action = self.policy.next(list(self.running.values()), room, now)
-        assert action == self.policy.next(list(self.running.values()), room, now), "asking changes nothing"
-        return action
-
-    def step(self, now: float = 0) -> list[Action]:
-        """Ask and carry out until nothing is left to do."""
-        done: list[Action] = []
-        while (action := self.next(now)) is not None:
-            done.append(action)
-            if isinstance(action, Park):
-                agent = self.running.pop(action.id)
-                need = Need(agent.pages, max(agent.ends - now, 1))
-                self.policy.park(Waiting(agent.id, agent.request_class, need, agent.since))
-            else:
-                waiting = self.policy.remove(action.id)
-                assert waiting is not None
-                need = waiting.item
-                self.runs(
-                    waiting.id,
-                    need.pages,
-                    now + need.seconds,
-                    waiting.request_class,
-                    need.parkable,
-                    active=now,
-                    since=waiting.since,
-                )
-        return done
+from engine.schedule.policy import Need, Park, Policy, Resume, Room, Start, Waiting
+from tests.engine.schedule.machine import Machine
 
 
 @pytest.fixture
@@ -213,119 +147,6 @@ def test_a_single_lane_serves_agents_too() -> None:
     assert machine.step() == [Start("agent")]
 
 
-# --- promise 3: nobody starves -------------------------------------------------------------------------------
-
-
-def test_those_who_end_in_time_pass_and_others_do_not(machine: Machine) -> None:
-    machine.runs("donor", 60, ends=20)
-    machine.asks("big", 90, seconds=5)
-    machine.asks("long", 30, seconds=21)
-    machine.asks("short", 30, seconds=20)
-    assert machine.step() == [Start("short")]
-    assert machine.policy.protected == {"big"}
-    machine.running.clear()
-    assert machine.step(now=20) == [Start("big")]
-    assert machine.policy.protected == {"long"}
-
-
-def test_those_who_fit_beside_pass_however_long_they_are(machine: Machine) -> None:
-    machine.runs("donor", 60, ends=20)
-    machine.asks("big", 80, seconds=5)
-    machine.asks("too much", 21, seconds=1000)
-    machine.asks("beside", 20, seconds=1000)
-    machine.asks("nothing left", 1, seconds=1000)
-    assert machine.step() == [Start("beside")]
-    del machine.running["donor"]
-    assert machine.step(now=20) == [Start("big")]
-
-
-def test_a_protection_keeps_a_lane_too() -> None:
-    machine = Machine(lanes=2)
-    machine.runs("donor", 60, ends=20)
-    machine.asks("big", 50)
-    machine.asks("takes the free lane", 1, seconds=1000)
-    machine.asks("would take the donor's", 1, seconds=1000)
-    assert machine.step() == [Start("takes the free lane")]
-    del machine.running["donor"]
-    assert machine.step(now=20) == [Start("big")]
-
-
-def test_agents_do_not_take_what_a_person_waits_for(machine: Machine) -> None:
-    """They would have to be parked again at once."""
-    machine.runs("donor", 60, ends=20)
-    machine.asks("big", 80)
-    machine.asks("agent 1", 30, seconds=100, kind="agent")
-    machine.asks("agent 2", 20, seconds=100, kind="agent")
-    machine.asks("agent 3", 20, seconds=20, kind="agent")
-    assert machine.step() == [Start("agent 2"), Start("agent 3")]
-
-
-def test_the_start_is_frozen_when_estimates_move(machine: Machine) -> None:
-    """Otherwise short requests could pass for ever."""
-    machine.runs("donor", 60, ends=20)
-    machine.asks("big", 90)
-    assert machine.step() == []
-    machine.runs("donor", 60, ends=500)
-    machine.asks("short", 30, seconds=20)
-    assert machine.step(now=1) == []
-
-
-def test_an_end_that_is_past_lets_nobody_pass_on_time(machine: Machine) -> None:
-    machine.runs("late", 60, ends=5)
-    machine.asks("big", 90)
-    machine.asks("short", 30, seconds=0.5)
-    machine.asks("beside", 10, seconds=100)
-    assert machine.step(now=50) == [Start("beside")]
-
-
-def test_passers_that_overrun_delay_the_protected_one_but_let_nobody_in(machine: Machine) -> None:
-    machine.runs("donor", 60, ends=20)
-    machine.asks("big", 90)
-    machine.asks("short", 30, seconds=20)
-    assert machine.step() == [Start("short")]
-    del machine.running["donor"]
-    for now in range(20, 60, 10):
-        machine.asks(f"later {now}", 60, seconds=1)
-        assert machine.step(now) == []
-    del machine.running["short"]
-    assert machine.step(60) == [Start("big")]
-
-
-def test_a_big_agent_is_not_passed_over_while_people_come_and_go(machine: Machine) -> None:
-    """Its protection lasts while more urgent requests are served, and while one of them has its own."""
-    machine.runs("donor", 50, ends=20)
-    machine.asks("big agent", 80, kind="agent")
-    machine.asks("small agent 0", 25, seconds=100, kind="agent")
-    assert machine.step() == []
-    for now in range(1, 20):
-        machine.asks(f"person {now}", 60, seconds=1)
-        machine.asks(f"small agent {now}", 25, seconds=100, kind="agent")
-        assert machine.step(now) == []
-        assert machine.policy.protected == {"person 1", "big agent"}
-    started: list[Action] = []
-    del machine.running["donor"]
-    for now in range(20, 40):
-        started += machine.step(now)
-        machine.running.clear()
-    people = [Start(f"person {number}") for number in range(1, 20)]
-    assert started[:20] == [*people, Start("big agent")]
-
-
-def test_a_parked_agent_keeps_its_place_in_line(machine: Machine) -> None:
-    """One that was let past a protected agent does not get before it by being parked."""
-    machine.runs("donor", 70, ends=20)
-    machine.asks("first", 90, kind="agent")
-    machine.asks("second", 20, seconds=15, kind="agent")
-    machine.asks("third", 20, kind="agent")
-    assert machine.step() == [Start("second")]
-    machine.asks("person", 30, seconds=30)
-    assert machine.step(now=1) == [Park("second"), Start("person")]
-    machine.running.clear()
-    assert machine.step(now=20) == [Start("first")]
-    machine.running.clear()
-    assert machine.step(now=30) == [Resume("second"), Start("third")]
-
-
 # --- promise 4: a bounded line for each class ----------------------------------------------------------------
 
 
@@ -340,7 +161,7 @@ def test_agents_never_make_the_queue_refuse_a_person(machine: Machine) -> None:
 
 def test_parked_agents_do_not_fill_the_queue(machine: Machine) -> None:
     for number in range(machine.limit):
-        machine.policy.park(Waiting(f"agent {number}", "agent", Need(1, 1), number))
+        machine.policy.park(Waiting(f"agent {number}", "agent", "a", number))
     assert machine.policy.count("agent") == 0
     assert not machine.policy.full("agent")
     assert len(machine.policy) == machine.limit
@@ -378,6 +199,28 @@ def test_the_unknown_cannot_be_removed_and_nobody_stands_in_line_twice(machine: 
     with pytest.raises(ValueError, match="in line already"):
         machine.asks("a")
     with pytest.raises(ValueError, match="in line already"):
-        machine.policy.park(Waiting("a", "agent", Need(1, 1), 0))
+        machine.policy.park(Waiting("a", "agent", "a", 0))
     with pytest.raises(ValueError, match="not an agent"):
-        machine.policy.park(Waiting("b", "interactive", Need(1, 1), 0))
+        machine.policy.park(Waiting("b", "interactive", "b", 0))
+
+
+# --- cost ----------------------------------------------------------------------------------------------------
+
+
+def test_a_long_line_costs_nothing_while_no_lane_is_free() -> None:
+    """Every step of the engine asks."""
+    machine = Machine(limit=256)
+    for number in range(4):
+        machine.runs(f"person {number}")
+    looked_at: list[str] = []
+
+    def need(name: str) -> Need:
+        looked_at.append(name)
+        return Need(1, 1)
+
+    policy = Policy(256, need)
+    for number in range(256):
+        policy.add(Waiting(f"person {number + 4}", "interactive", "first person" if not number else "person", number))
+        policy.add(Waiting(f"agent {number}", "agent", "first agent" if not number else "agent", number))
+    assert policy.next(list(machine.running.values()), Room(0, 60, 25), 0) is None
+    assert looked_at == ["first person", "first agent"]
