@@ -12,8 +12,9 @@ from typing import Any, get_args
 
 import numpy as np
 
-from engine.config import ModelConfig
+from engine.config import EngineConfig, ModelConfig
 from engine.loader import Loaded
+from engine.memory.prefix_hash import prefix_chain
 from engine.messages import (
     GenerateRequest,
     HeadSpan,
@@ -32,12 +33,10 @@ from engine.stream import Stream
 MAX_LOGPROBS = 20
 
 
-def check_request(request: Request, loaded: Loaded, generation_cap: int, cancel: Callable[[str], object]) -> Job:
+def check_request(request: Request, loaded: Loaded, engine: EngineConfig, cancel: Callable[[str], object]) -> Job:
     """A job that the scheduler can run, with a stream of its own, or ``RequestError``.
 
-    Args:
-        generation_cap: tokens reserved for an answer whose request names no limit, when they fit.
-        cancel: what the stream's ``cancel`` calls.
+    ``cancel`` is what the stream's ``cancel`` calls.
     """
     config, context = loaded.config, loaded.info.context_length
     _check_envelope(request)
@@ -60,15 +59,44 @@ def check_request(request: Request, loaded: Loaded, generation_cap: int, cancel:
     cap, ends = 0, frozenset[int]()
     if isinstance(request, GenerateRequest):
         sampling = request.sampling
-        wanted = generation_cap if sampling.max_tokens is None else sampling.max_tokens
+        wanted = engine.generation_cap if sampling.max_tokens is None else sampling.max_tokens
         cap = min(wanted, context - len(ids))
         ends = frozenset(sampling.stop_ids) | (frozenset() if sampling.ignore_eos else loaded.end_ids)
     elif isinstance(request, ReadRequest):
         _check_read(request, config, len(ids) if request.prefix is None else context)
     elif request.layers is not None:
         _check_number("layers", request.layers, 1, config.text.num_layers, integral=True)
-    stream = Stream(request.id, cancel)
-    return Job(request, stream, positions, delta, _pictures(ids, grids, config.image_token_id), cap, ends)
+    job = Job(
+        request,
+        Stream(request.id, cancel),
+        positions,
+        delta,
+        _pictures(ids, grids, config.image_token_id),
+        cap,
+        ends,
+        marks=_marks(request, engine.page_size),
+    )
+    if not _reusable(request):
+        return job
+    return replace(job, chain=prefix_chain(ids, engine.page_size, job.picture_keys))
+
+
+def _reusable(request: Request) -> bool:
+    """Whether a part of the prompt that was read for somebody else may stand in for reading it."""
+    if isinstance(request, GenerateRequest):
+        return request.sampling.prompt_logprobs is None  # scoring a token takes reading it
+    return isinstance(request, RetainRequest) or request.prefix is None
+
+
+def _marks(request: Request, page_size: int) -> tuple[int, ...]:
+    """Where chunks end and state is kept. Reading less than a page again is cheaper than a chunk's end."""
+    marks, length = request.prompt.marks, len(request.prompt)
+    whole = all(isinstance(mark, int) and not isinstance(mark, bool) for mark in marks)
+    if not whole or list(marks) != sorted(set(marks)) or (marks and not 0 < marks[0] <= marks[-1] <= length):
+        raise RequestError(f"Marks are ascending positions from 1 to the prompt's {length}.", param="marks")
+    if not isinstance(request, GenerateRequest):
+        return ()
+    return tuple(mark for mark in marks if mark >= page_size)
 
 
 def check_sampling(params: SamplingParams, vocabulary: int) -> SamplingParams:

@@ -25,6 +25,9 @@ from engine.config import EngineConfig
 from engine.device import choose_device, choose_dtype, choose_threads, describe
 from engine.images import prepare_image
 from engine.loader import Loaded, load_model
+from engine.memory.disk_tier import DiskTier
+from engine.memory.keeper import Keeper
+from engine.memory.stored import StoredState
 from engine.messages import (
     BusyError,
     EngineError,
@@ -50,7 +53,7 @@ _PUBLISH_EVERY = 1 / 30
 _IDLE_WAIT = 0.5
 """Seconds an idle loop sleeps before it refreshes the rates it publishes."""
 
-Command = tuple[Literal["submit"], Job] | tuple[Literal["cancel", "release"], str]
+Command = tuple[Literal["submit"], Job, StoredState | None] | tuple[Literal["cancel", "park", "release"], str]
 
 
 class Engine:
@@ -65,7 +68,11 @@ class Engine:
         self._closing = False
         self._thread: threading.Thread | None = None
         self._loaded: Loaded | None = None
-        self._streams: dict[str, Stream] = {}
+        self._requests: dict[str, Job] = {}
+        """Requests that have not ended, by id."""
+        self._disk: DiskTier | None = None
+        self._keeper: Keeper | None = None
+        self._retry_after = 1.0
         self._published = 0.0
 
     @classmethod
@@ -137,26 +144,58 @@ class Engine:
 
         Raises:
             RequestError: it can never work as it stands (says why).
-            BusyError: the queue is full, or the engine is not ready.
+            BusyError: the queue of its class is full, or the engine is not ready; ``retry_after`` says when to come
+                again.
         """
         loaded = self._ready()
-        job = check_request(request, loaded, self.config.generation_cap, self.cancel)
+        job = check_request(request, loaded, self.config, self.cancel)
+        self._check_room(job)
+        # Read in the caller's thread: the loop never waits for a disk.
+        found = self._from_disk(job)
+        with self._wake:
+            self._check_room(job)
+            self._requests[request.id] = job
+            self._commands.append(("submit", job, found))
+            self._wake.notify()
+        return job.stream
+
+    def _check_room(self, job: Job) -> None:
+        request, limit = job.request, self.config.queue_limit
         with self._wake:
             if self._closing:
                 raise BusyError("The engine is closing.", code="closing")
-            same = self._streams.get(request.id)
-            if same is not None and not same.ended:
+            same = self._requests.get(request.id)
+            if same is not None and not same.stream.ended:
                 raise RequestError(f"A request with the id {request.id!r} is running already.", code="duplicate_id")
-            if sum(not stream.begun for stream in self._streams.values()) >= self.config.queue_limit:
-                raise BusyError(f"{self.config.queue_limit} requests are waiting already; try again soon.")
-            self._streams[request.id] = job.stream
-            self._commands.append(("submit", job))
-            self._wake.notify()
-        return job.stream
+            waiting = sum(
+                not other.stream.begun and other.request.request_class == request.request_class
+                for other in self._requests.values()
+            )
+            if waiting >= limit:
+                raise BusyError(
+                    f"{limit} {request.request_class} requests are waiting already; try again in "
+                    f"{self._retry_after:.0f} s.",
+                    retry_after=self._retry_after,
+                    code="queue_full",
+                )
 
     def cancel(self, request_id: str) -> None:
         """End a request within one round; does nothing when it has ended."""
         self._command(("cancel", request_id))
+
+    def park(self, request_id: str) -> None:
+        """Make an agent's running request give its lane to whoever waits; it goes on by itself, where it stood. Does
+        nothing when it has ended or has no lane yet.
+
+        Raises ``RequestError`` for an interactive request: these are never parked.
+        """
+        with self._wake:
+            job = self._requests.get(request_id)
+        if job is not None and job.request.request_class != "agent":
+            raise RequestError(
+                "Only requests of class agent can be parked; cancel this one instead.", code="not_an_agent"
+            )
+        self._command(("park", request_id))
 
     def release(self, prefix: str) -> None:
         """Drop a retained prefix; does nothing when it is gone."""
@@ -251,6 +290,8 @@ class Engine:
         finally:
             self._loaded = None
             self._end_streams()
+            if self._disk is not None:
+                self._disk.close()
 
     def _load(self) -> Scheduler:
         threads = choose_threads(self.config)
@@ -268,7 +309,17 @@ class Engine:
             self._board.enter("loading", "reading weights", progress=0.0, **fields)
 
         loaded, network, layout = load_model(self.config, device, dtype, on_plan=planned, on_progress=progress)
-        scheduler = Scheduler(network, loaded.tokenizer, self.config, layout)
+        if self.config.disk_tier is not None:
+            stretched = loaded.config.text.rope.yarn_factor
+            identity = f"{loaded.info.content_hash} {dtype} {device.type} {stretched}"
+            self._disk = DiskTier(
+                self.config.disk_tier,
+                limit=self.config.disk_tier_bytes,
+                block=self.config.page_size,
+                identity=identity,
+            )
+        scheduler = Scheduler(network, loaded.tokenizer, self.config, layout, self._disk)
+        self._keeper = scheduler.lanes.keeper
         self._loaded = loaded
         self._board.enter("ready", progress=None, **figures(scheduler, time.monotonic()))
         return scheduler
@@ -291,9 +342,11 @@ class Engine:
             closing = self._closing
         for command in commands:
             if command[0] == "submit":
-                scheduler.add(command[1])
+                scheduler.add(command[1], command[2])
             elif command[0] == "cancel":
                 scheduler.cancel(command[1])
+            elif command[0] == "park":
+                scheduler.park(command[1])
             else:
                 scheduler.lanes.release(command[1])
         return not closing
@@ -303,9 +356,10 @@ class Engine:
         if not force and scheduler.busy and now - self._published < _PUBLISH_EVERY:
             return
         self._published = now
+        self._retry_after = scheduler.retry_after(now)
         with self._wake:
-            for request_id in [i for i, stream in self._streams.items() if stream.ended]:
-                del self._streams[request_id]
+            for request_id in [i for i, job in self._requests.items() if job.stream.ended]:
+                del self._requests[request_id]
         self._board.enter(self._board.snapshot.state, **figures(scheduler, now))
 
     def _end_streams(self) -> None:
@@ -313,14 +367,23 @@ class Engine:
         with self._wake:
             self._closing = True
             self._commands.clear()
-            streams = list(self._streams.values())
-            self._streams.clear()
+            streams = [job.stream for job in self._requests.values()]
+            self._requests.clear()
         reason = self._board.snapshot.reason or "The engine was closed."
         for stream in streams:
             if not stream.ended:
                 stream.put(Failed(EngineError(reason, code="engine_closed")))
 
     # --- helpers ---------------------------------------------------------------------------------------------
+
+    def _from_disk(self, job: Job) -> StoredState | None:
+        """Kept state of the job's prompt that lies on disk, if it is longer than what is in memory."""
+        if self._disk is None or self._keeper is None or not job.chain:
+            return None
+        ids, pictures, limit = job.request.prompt.ids, job.picture_keys, len(job.request.prompt)
+        known = self._keeper.find(ids, job.chain, pictures, limit=limit)
+        shorter = known.tokens if known is not None else 0
+        return self._disk.fetch(ids, job.chain, pictures, limit=limit, longer_than=shorter)
 
     def _command(self, command: Command) -> None:
         with self._wake:

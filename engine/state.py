@@ -14,6 +14,8 @@ from engine.messages import EngineError, EngineSnapshot, EngineState, LaneSnapsh
 from engine.schedule.scheduler import Scheduler
 
 _PROCESS = psutil.Process()
+_SHOWN = 64
+"""Waiting requests that a snapshot names; it counts all."""
 _INTERRUPTIBLE = 0.5
 """Seconds of one wait: Windows lets Ctrl-C through between waits only."""
 
@@ -44,10 +46,14 @@ class StateBoard:
             reason,
             progress=None,
             lanes=tuple(LaneSnapshot(lane.lane) for lane in last.lanes),
+            parked=(),
+            waiting=(),
             queued_interactive=0,
             queued_agent=0,
             pages_free=last.pages_total,
+            page_map=bytes(last.pages_total),
             retained=0,
+            reuse=replace(last.reuse, kept=0, kept_pages=0, host_used=0),
             decode_tokens_per_second=0.0,
             prefill_tokens_per_second=0.0,
         )
@@ -77,14 +83,18 @@ class StateBoard:
 
 def figures(scheduler: Scheduler, now: float) -> dict[str, Any]:
     """The snapshot's fields that change while the engine serves."""
-    counters, lanes = scheduler.counters, scheduler.lanes
+    counters, lanes, policy = scheduler.counters, scheduler.lanes, scheduler.policy
     return {
         "lanes": lanes.snapshots(now),
-        "queued_interactive": scheduler.queue.count("interactive"),
-        "queued_agent": scheduler.queue.count("agent"),
+        "parked": lanes.parked(now),
+        "waiting": scheduler.waiting(now, _SHOWN),
+        "queued_interactive": policy.count("interactive"),
+        "queued_agent": policy.count("agent"),
         "pages_total": lanes.pages.total,
         "pages_free": lanes.pages.free,
-        "retained": len(lanes.retained),
+        "page_map": lanes.page_map(),
+        "retained": lanes.keeper.explicit,
+        "reuse": lanes.keeper.figures(),
         "decode_tokens_per_second": scheduler.decode_rate.value(now),
         "prefill_tokens_per_second": scheduler.prefill_rate.value(now),
         "rounds": counters.rounds,

@@ -59,6 +59,8 @@ def load_tiny(tiny_folder: Path) -> Iterator[LoadTiny]:
         if last.state == "closed":
             assert all(lane.state == "idle" for lane in last.lanes)
             assert last.queued_interactive == last.queued_agent == 0
+            assert engine._keeper is not None
+            engine._keeper.check([])  # every page, slot and unit is accounted for
     left = [thread for thread in threading.enumerate() if thread not in before and thread.name == "engine"]
     assert not left, f"threads left behind: {left}"
 

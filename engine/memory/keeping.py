@@ -159,6 +159,15 @@ class Keeping:
         """Pages that would be free if all that is kept were spilled or dropped."""
         return self._held.only_kept()
 
+    def idle_pages(self, kept: Kept) -> int:
+        """Pages of ``kept`` that :attr:`reclaimable` counts."""
+        return sum(self._held.idle(held) and not held.parked for held in kept.held)
+
+    @property
+    def explicit(self) -> int:
+        """Explicit states."""
+        return sum(kept.explicit for kept in self._store)
+
     def reclaim(self, pages: int, *, spare: Kept | None = None) -> bool:
         """Spill or drop kept states, in the order of eviction, until ``pages`` pages are free.
 

@@ -1,4 +1,4 @@
-"""A request that was checked and may wait in the queue, and the same request once it holds a lane."""
+"""A request that was checked and may wait in the queue, and the same request once it holds a lane or is parked."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from engine.messages import (
     Event,
     GenerateRequest,
     HeadSpan,
+    ImageInput,
     LaneSnapshot,
     ReadRequest,
     Request,
+    RequestKind,
     RetainRequest,
     TokenLogprob,
     Usage,
+    WaitingSnapshot,
 )
 from engine.stream import Stream
 from engine.text.stream import TextStream
@@ -44,11 +47,35 @@ class Job:
     cap: int
     """Most tokens that may be generated."""
     end_ids: frozenset[int]
+    chain: tuple[bytes, ...] = ()
+    """Hashes of the prompt's whole blocks (``engine.memory.prefix_hash``); empty when nothing may be reused."""
+    marks: tuple[int, ...] = ()
+    """Prompt positions at which the state is kept; chunks end there."""
     queued: float = field(default_factory=time.monotonic)
 
     @property
-    def kind(self) -> str:
-        return {GenerateRequest: "generate", ReadRequest: "read", RetainRequest: "retain"}[type(self.request)]
+    def kind(self) -> RequestKind:
+        kinds: dict[type, RequestKind] = {GenerateRequest: "generate", ReadRequest: "read", RetainRequest: "retain"}
+        return kinds[type(self.request)]
+
+    @property
+    def picture_keys(self) -> tuple[tuple[int, bytes], ...]:
+        """(position, content) of each picture, as prefix hashes take them."""
+        images = self.request.prompt.images
+        return tuple((picture.start, _picture_key(images[picture.index])) for picture in self.pictures)
+
+    @property
+    def label(self) -> WaitingSnapshot:
+        """What panels show of it."""
+        request = self.request
+        return WaitingSnapshot(
+            request_id=request.id,
+            request_class=request.request_class,
+            client=request.client,
+            label=request.label,
+            kind=self.kind,
+            prompt_tokens=len(request.prompt),
+        )
 
     @property
     def span(self) -> HeadSpan | None:
@@ -65,18 +92,22 @@ class Job:
 
 
 class Sequence:
-    """A request on a lane."""
+    """A request on a lane, or parked."""
 
-    def __init__(self, job: Job, lane: int, pages: list[int], *, past: int = 0, rope_delta: int = 0) -> None:
+    def __init__(
+        self, job: Job, lane: int, pages: list[int], *, base: int = 0, cached: int = 0, rope_delta: int = 0
+    ) -> None:
         self.job = job
         self.request = job.request
         self.lane = lane
         self.pages = pages
-        self.base = past
-        """Tokens that were there before the request's own: the retained prefix it continues."""
-        self.context = past
+        self.base = base
+        """Tokens that were there before the request's own: the retained prefix it names."""
+        self.cached = cached
+        """The request's own prompt tokens that stood in kept state already."""
+        self.context = base + cached
         """Tokens in the lane's state."""
-        self.positions = job.positions + (past + rope_delta)
+        self.positions = job.positions + (base + rope_delta)
         self.rope_delta = job.rope_delta + rope_delta
         self.prompt = job.request.prompt.ids
         self.embedded: dict[int, Tensor] = {}
@@ -85,9 +116,12 @@ class Sequence:
         self.prompt_logprobs: list[TokenLogprob | None] = []
         self.text: TextStream | None = None
         self.seed = 0
-        self.last_token = -1
-        self.generated = 0
+        self.generated: list[int] = []
+        self.sampling: object | None = None
+        """What the sampler knew of it, while it is parked."""
         self.started = time.monotonic()
+        self.active = self.started
+        """When it last advanced."""
         self.first_token: float | None = None
 
     @property
@@ -96,36 +130,49 @@ class Sequence:
 
     @property
     def read(self) -> int:
-        """The request's own prompt tokens read so far."""
+        """The request's own prompt tokens that stand in the state."""
         return min(self.context - self.base, len(self.prompt))
 
     @property
     def decoding(self) -> bool:
         return self.first_token is not None
 
+    @property
+    def begun(self) -> bool:
+        """Something of its prompt was read on this lane."""
+        return self.context > self.base + self.cached or bool(self.embedded) or self.encoding is not None
+
     def emit(self, event: Event) -> bool:
         return self.job.stream.put(event)
 
     def usage(self) -> Usage:
-        return Usage(self.base + len(self.prompt), self.base, self.generated)
+        return Usage(self.base + len(self.prompt), self.base + self.cached, len(self.generated))
 
-    def snapshot(self, now: float) -> LaneSnapshot:
+    def snapshot(self, now: float, *, parked: bool = False) -> LaneSnapshot:
         request = self.request
         rate = 0.0
         if self.first_token is not None and now > self.first_token:
-            rate = (self.generated - 1) / (now - self.first_token)
+            rate = (len(self.generated) - 1) / (now - self.first_token)
         return LaneSnapshot(
             lane=self.lane,
-            state="decode" if self.decoding else "prefill",
+            state="parked" if parked else "decode" if self.decoding else "prefill",
             request_id=request.id,
             request_class=request.request_class,
             client=request.client,
             label=request.label,
-            kind=self.job.kind,  # type: ignore[arg-type]
+            kind=self.job.kind,
             prompt_tokens=self.base + len(self.prompt),
             prefilled=self.base + self.read,
-            generated=self.generated,
+            generated=len(self.generated),
             context=self.context,
             tokens_per_second=rate,
             seconds=now - self.started,
+            cached=self.base + self.cached,
+            pages=len(self.pages),
         )
+
+
+def _picture_key(image: ImageInput) -> bytes:
+    """Content and size as the model sees it: the same file at another size is another picture."""
+    width, height = image.size
+    return image.digest + width.to_bytes(4, "little") + height.to_bytes(4, "little")

@@ -1,8 +1,10 @@
-"""Reading a prompt: one chunk of tokens, or one piece of a picture, at a time."""
+"""Reading prompts: one chunk of tokens, perhaps of several short prompts, or one piece of a picture at a time."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence as Many
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -42,6 +44,30 @@ class VisionCache:
             self._bytes -= dropped.nbytes
 
 
+@dataclass(frozen=True)
+class Piece:
+    """Prompt tokens ``[start, stop)`` of one sequence, read in one chunk."""
+
+    sequence: Sequence
+    start: int
+    stop: int
+
+    @property
+    def last(self) -> bool:
+        """The prompt is all read after it."""
+        return self.stop == len(self.sequence.prompt)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What came of a piece."""
+
+    piece: Piece
+    last: Tensor
+    """[1, hidden], the residual of its last column."""
+    readout: Readout | None
+
+
 class Prefill:
     """Advances sequences through their prompts."""
 
@@ -50,42 +76,76 @@ class Prefill:
         self._chunk = chunk
         self._cache = vision_cache
 
-    def step(self, sequence: Sequence) -> tuple[int, Tensor | None, Readout | None]:
-        """Do one bounded piece of work for ``sequence``.
-
-        Returns:
-            (prompt tokens read, the last column's residual [1, hidden] when the prompt is all read, what was read of
-            attention then).
-        """
-        start = sequence.read
-        stop = min(start + self._chunk, len(sequence.prompt))
+    def encode(self, sequence: Sequence) -> bool:
+        """Do one bounded piece of work on a picture that the sequence's next tokens need; False when none is left."""
+        start, stop = self._bounds(sequence)
         for picture in sequence.job.pictures:
             needed = picture.start < stop and picture.start + picture.count > start
             if needed and picture.index not in sequence.embedded:
                 self._encode(sequence, picture)
-                return 0, None, None
-        x = self._embed(sequence, start, stop)
-        run = Run(sequence.lane, 0, stop - start, sequence.context, sequence.pages)
-        readout = None
-        if stop == len(sequence.prompt) and sequence.job.span is not None:
-            readout = Readout(0, sequence.job.span)
-        hidden = self._network.decoder.forward(
-            x,
-            sequence.positions[:, start:stop].to(self._network.device),
-            [run],
-            layers=sequence.job.layers,
-            readouts=[readout] if readout else [],
-        )
-        sequence.context += stop - start
-        self._score_prompt(sequence, hidden, start, stop)
-        if stop < len(sequence.prompt):
-            return stop - start, None, None
-        sequence.embedded.clear()
-        return stop - start, hidden[-1:], readout
+                return True
+        return False
 
-    def _embed(self, sequence: Sequence, start: int, stop: int) -> Tensor:
-        device = self._network.device
-        x = self._network.decoder.embed(torch.tensor(sequence.prompt[start:stop], device=device))
+    def pack(self, sequences: Many[Sequence]) -> list[Piece]:
+        """What one chunk reads: the next piece of the first sequence, and whole pieces of those after it that fit.
+
+        A piece ends at the chunk's size or at a mark, whichever comes first, whoever shares the chunk: so a prompt is
+        cut at the same places whenever it is read.
+        """
+        pieces: list[Piece] = []
+        left = self._chunk
+        for sequence in sequences:
+            start, stop = self._bounds(sequence)
+            alike = not pieces or sequence.job.layers == pieces[0].sequence.job.layers
+            if stop - start <= left and alike and (not pieces or not self._pictures_missing(sequence, start, stop)):
+                pieces.append(Piece(sequence, start, stop))
+                left -= stop - start
+        return pieces
+
+    def run(self, pieces: Many[Piece]) -> list[Part]:
+        """Read the pieces in one pass; their pictures have been encoded."""
+        decoder, device = self._network.decoder, self._network.device
+        runs: list[Run] = []
+        readouts: list[Readout | None] = []
+        at = 0
+        for number, piece in enumerate(pieces):
+            sequence, length = piece.sequence, piece.stop - piece.start
+            runs.append(Run(sequence.lane, at, length, sequence.context, sequence.pages))
+            span = sequence.job.span if piece.last else None
+            readouts.append(None if span is None else Readout(number, span))
+            at += length
+        hidden = decoder.forward(
+            _joined([self._embed(piece) for piece in pieces], 0),
+            _joined([p.sequence.positions[:, p.start : p.stop] for p in pieces], 1).to(device),
+            runs,
+            layers=pieces[0].sequence.job.layers,
+            readouts=[readout for readout in readouts if readout is not None],
+        )
+        parts = []
+        for piece, run, readout in zip(pieces, runs, readouts, strict=True):
+            columns = hidden[run.start : run.start + run.length]
+            piece.sequence.context += run.length
+            self._score_prompt(piece, columns)
+            if piece.last:
+                piece.sequence.embedded.clear()
+            parts.append(Part(piece, columns[-1:], readout))
+        return parts
+
+    def _bounds(self, sequence: Sequence) -> tuple[int, int]:
+        start = sequence.read
+        stop = min(start + self._chunk, len(sequence.prompt))
+        return start, next((mark for mark in sequence.job.marks if start < mark < stop), stop)
+
+    def _pictures_missing(self, sequence: Sequence, start: int, stop: int) -> bool:
+        return any(
+            picture.start < stop and picture.start + picture.count > start and picture.index not in sequence.embedded
+            for picture in sequence.job.pictures
+        )
+
+    def _embed(self, piece: Piece) -> Tensor:
+        sequence, start, stop = piece.sequence, piece.start, piece.stop
+        ids = torch.tensor(sequence.prompt[start:stop], device=self._network.device)
+        x = self._network.decoder.embed(ids)
         for picture in sequence.job.pictures:
             first, last = max(picture.start, start), min(picture.start + picture.count, stop)
             if first < last:
@@ -107,15 +167,19 @@ class Prefill:
             sequence.encoding = None
         sequence.embedded[picture.index] = tokens
 
-    def _score_prompt(self, sequence: Sequence, hidden: Tensor, start: int, stop: int) -> None:
-        request = sequence.request
+    def _score_prompt(self, piece: Piece, hidden: Tensor) -> None:
+        request = piece.sequence.request
         if not isinstance(request, GenerateRequest) or request.sampling.prompt_logprobs is None:
             return
-        scores: list[TokenLogprob | None] = sequence.prompt_logprobs
-        if start == 0:
+        scores: list[TokenLogprob | None] = piece.sequence.prompt_logprobs
+        if piece.start == 0:
             scores.append(None)
-        following = sequence.prompt[start + 1 : stop + 1]
+        following = piece.sequence.prompt[piece.start + 1 : piece.stop + 1]
         for first in range(0, len(following), _SCORED_ROWS):
             ids = following[first : first + _SCORED_ROWS]
             logits = self._network.decoder.logits(hidden[first : first + len(ids)])
             scores.extend(token_logprobs(logits, ids, [request.sampling.prompt_logprobs] * len(ids)))
+
+
+def _joined(tensors: list[Tensor], dim: int) -> Tensor:
+    return tensors[0] if len(tensors) == 1 else torch.cat(tensors, dim)

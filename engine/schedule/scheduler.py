@@ -1,6 +1,7 @@
-"""The step of the engine's loop: one piece of a prompt, or one round of all running lanes.
+"""The step of the engine's loop: one chunk of prompts, or one round of all running lanes.
 
-Owned by the engine's thread. Callers outside reach it through the engine's command queue only.
+Owned by the engine's thread. Callers outside reach it through the engine's command queue only. Who gets a lane is
+``policy``'s decision, what a lane holds is ``lanes``' business; here both are carried out.
 """
 
 from __future__ import annotations
@@ -10,13 +11,17 @@ import secrets
 import time
 from collections.abc import Callable
 from collections.abc import Sequence as Many
+from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 import torch
 from torch import Tensor
 
 from engine.config import EngineConfig
+from engine.memory.disk_tier import DiskTier
 from engine.memory.plan import Layout
+from engine.memory.stored import StoredState
 from engine.messages import (
     DeadlineError,
     EngineError,
@@ -33,15 +38,17 @@ from engine.messages import (
     TokenLogprob,
     Tokens,
     Usage,
+    WaitingSnapshot,
 )
-from engine.model.decoder import Readout, Run
+from engine.model.decoder import Readout
 from engine.model.network import Network
-from engine.sample.sampler import Sampler
-from engine.schedule.admission import AdmissionQueue, Waiting
-from engine.schedule.counters import Counters, Rate
+from engine.sample.sampler import Sampler, SavedLane
+from engine.schedule.counters import Counters, Pace, Rate
 from engine.schedule.job import Job, Sequence
 from engine.schedule.lanes import Lanes
-from engine.schedule.prefill import Prefill, VisionCache
+from engine.schedule.policy import Need, Park, Policy, Running, Start, Waiting
+from engine.schedule.prefill import Part, Prefill, VisionCache
+from engine.schedule.round import Round
 from engine.text.stream import TextStream
 from engine.text.tokenizer import Tokenizer
 
@@ -51,45 +58,70 @@ _log = logging.getLogger(__name__)
 class Scheduler:
     """Runs requests over one network."""
 
-    def __init__(self, network: Network, tokenizer: Tokenizer, config: EngineConfig, layout: Layout) -> None:
+    def __init__(
+        self, network: Network, tokenizer: Tokenizer, config: EngineConfig, layout: Layout, disk: DiskTier | None = None
+    ) -> None:
         self.counters = Counters()
         self.decode_rate = Rate()
         self.prefill_rate = Rate()
-        self.queue: AdmissionQueue[Job] = AdmissionQueue(config.lanes)
-        self.lanes = Lanes(network, config, layout.pages, layout.max_context)
+        self.policy: Policy[Job | Sequence] = Policy(config.queue_limit, self._need)
+        self.lanes = Lanes(network, config, layout, disk)
         self._network = network
         self._tokenizer = tokenizer
         self._prefill = Prefill(network, config.prefill_chunk, VisionCache(layout.vision_cache))
+        self._round_buffers = Round(network, config.lanes, self.lanes.pages_each)
         self._sampler = Sampler(config.lanes, network.config.text.vocab_size, network.device)
+        self._chunk = config.prefill_chunk
         self._decode_share = config.decode_share
         self._decode_credit = 0.0
+        self._chunk_pace = Pace()
+        self._round_pace = Pace()
 
     # --- what the outside asks for -------------------------------------------------------------------------
 
     @property
     def busy(self) -> bool:
-        return bool(len(self.queue) or self.lanes.running)
+        return bool(len(self.policy) or self.lanes.running)
 
-    def add(self, job: Job) -> None:
-        self.queue.add(Waiting(job.request.id, job.request.request_class, job))
+    def add(self, job: Job, found: StoredState | None = None) -> None:
+        """Queue a request; ``found`` is kept state of its prompt that the disk tier had."""
+        if found is not None:
+            self.lanes.adopt(found)
+        self.policy.add(Waiting(job.request.id, job.request.request_class, job, job.queued))
 
     def cancel(self, request_id: str) -> None:
         """End a request wherever it is; unknown ids are fine (it may just have ended)."""
-        waiting = self.queue.remove(request_id)
+        waiting = self.policy.remove(request_id)
         if waiting is not None:
-            job = waiting.item
-            self.counters.cancelled += 1
-            usage = Usage(len(job.request.prompt), 0, 0)
-            job.stream.put(Finished("cancelled", usage, queue_seconds=time.monotonic() - job.queued))
+            self._cancel_item(waiting.item)
         for sequence in self.lanes.running:
             if sequence.id == request_id:
                 self._finish(sequence, "cancelled")
 
+    def park(self, request_id: str) -> None:
+        """Move an agent's request out of its lane, for whoever waits; it goes on by itself."""
+        for sequence in self.lanes.running:
+            if sequence.id == request_id and sequence.request.request_class == "agent":
+                self._guarded([sequence], partial(self._park, sequence))
+
     def cancel_all(self) -> None:
-        for waiting in self.queue.all():
+        for waiting in [*self.policy.waiting(), *self.policy.parked()]:
             self.cancel(waiting.id)
         for sequence in self.lanes.running:
             self._finish(sequence, "cancelled")
+
+    def waiting(self, now: float, most: int) -> tuple[WaitingSnapshot, ...]:
+        """The first requests that wait for a lane, in the order of their classes."""
+        protected = self.policy.protected
+        return tuple(
+            replace(w.item.label, seconds=now - w.since, protected=w.id in protected)
+            for w in islice(self.policy.waiting(), most)
+            if isinstance(w.item, Job)
+        )
+
+    def retry_after(self, now: float) -> float:
+        """Seconds after which a refused request may find room."""
+        return self.policy.retry_after(self._running(now), now)
 
     # --- one step --------------------------------------------------------------------------------------------
 
@@ -97,22 +129,33 @@ class Scheduler:
         """Admit what may start, then do one piece of work.
 
         While prompts are being read, running lanes keep ``decode_share`` of the time: after a chunk of t seconds they
-        may use t · share / (1 − share) before the next one.
+        may use t · share / (1 − share) before the next one. The first chunk of an interactive request does not wait for
+        that.
         """
         self._expire()
         self._admit()
-        prefilling = [s for s in self.lanes.running if not s.decoding]
+        # Interactive first, then by age: an agent's long prompt is interrupted between chunks.
+        reading = sorted(
+            (s for s in self.lanes.running if not s.decoding),
+            key=lambda s: (s.request.request_class == "agent", s.started),
+        )
         decoding = [s for s in self.lanes.running if s.decoding]
-        if prefilling and (not decoding or self._decode_credit <= 0):
-            # Interactive first, then by age: an agent's long prompt is interrupted between chunks.
-            sequence = min(prefilling, key=lambda s: (s.request.request_class == "agent", s.started))
-            start = time.monotonic()
-            self._guarded([sequence], lambda: self._prefill_step(sequence))
-            self._decode_credit = (time.monotonic() - start) * self._decode_share / (1 - self._decode_share)
+        if reading and (not decoding or self._decode_credit <= 0 or self._urgent(reading[0])):
+            seconds = self._timed(lambda: self._read(reading))
+            self._decode_credit = seconds * self._decode_share / (1 - self._decode_share)
         elif decoding:
-            start = time.monotonic()
-            self._guarded(decoding, lambda: self._round(decoding))
-            self._decode_credit -= time.monotonic() - start
+            seconds = self._timed(lambda: self._guarded(decoding, lambda: self._round(decoding)))
+            self._round_pace.add(1, seconds)
+            self._decode_credit -= seconds
+
+    def _urgent(self, sequence: Sequence) -> bool:
+        first_chunk = sequence.context - sequence.base - sequence.cached < self._chunk
+        return sequence.request.request_class == "interactive" and first_chunk and sequence.encoding is None
+
+    def _timed(self, work: Callable[[], None]) -> float:
+        start = time.monotonic()
+        work()
+        return time.monotonic() - start
 
     def _guarded(self, sequences: Many[Sequence], work: Callable[[], None]) -> None:
         """Run a pass; a fault in it ends the requests that were in it and nothing else."""
@@ -130,45 +173,163 @@ class Scheduler:
     def _expire(self) -> None:
         now = time.monotonic()
         late = DeadlineError("The request's time was up before it was done; allow more time or ask for less.")
-        for waiting in self.queue.all():
-            deadline = waiting.item.request.deadline
-            if deadline is not None and now > deadline:
-                self._refuse(waiting, late)
+        if len(self.policy):
+            for waiting in [*self.policy.waiting(), *self.policy.parked()]:
+                deadline = waiting.item.request.deadline
+                if deadline is not None and now > deadline:
+                    self.policy.remove(waiting.id)
+                    self._fail_item(waiting.item, late)
         for sequence in self.lanes.running:
             if sequence.request.deadline is not None and now > sequence.request.deadline:
                 self._fail(sequence, late)
 
-    def _admit(self) -> None:
-        while (waiting := self.queue.first(self.lanes.free)) is not None:
-            try:
-                if not self.lanes.make_room(waiting.item):
-                    return
-            except EngineError as error:
-                self._refuse(waiting, error)
-                continue
-            self.queue.remove(waiting.id)
-            sequence = self.lanes.take(waiting.item)
-            self._guarded([sequence], partial(self._begin, sequence))
+    # --- who runs --------------------------------------------------------------------------------------------
 
-    def _begin(self, sequence: Sequence) -> None:
+    def _admit(self) -> None:
+        now = time.monotonic()
+        while len(self.policy):
+            action = self.policy.next(self._running(now), self.lanes.room(), now)
+            if action is None:
+                return
+            if isinstance(action, Park):
+                sequence = next(s for s in self.lanes.running if s.id == action.id)
+                self._guarded([sequence], partial(self._park, sequence))
+            elif isinstance(action, Start):
+                if not self._start(action.id):
+                    return
+            elif not self._resume(action.id):
+                return
+
+    def _start(self, request_id: str) -> bool:
+        """Give a waiting request its lane. False when its pages are not to be had after all."""
+        job = next(w.item for w in self.policy.waiting() if w.id == request_id)
+        assert isinstance(job, Job)
+        try:
+            if not self.lanes.make_room(job):
+                return False
+        except EngineError as error:
+            self.policy.remove(request_id)
+            self._fail_item(job, error)
+            return True
+        self.policy.remove(request_id)
+        with torch.inference_mode():
+            sequence, last = self.lanes.take(job)
+        self._guarded([sequence], lambda: self._begin(sequence, last))
+        return True
+
+    def _begin(self, sequence: Sequence, last: Tensor | None) -> None:
+        """``last`` is the residual of the prompt's last column, when all of the prompt was kept."""
         request = sequence.request
+        self._round_buffers.assign(sequence.lane, sequence.pages)
         if isinstance(request, GenerateRequest):
             sampling = request.sampling
             sequence.seed = secrets.randbits(63) if sampling.seed is None else sampling.seed
             self._sampler.begin(sequence.lane, sampling, request.prompt.ids, sequence.seed)
             sequence.text = TextStream(self._tokenizer, sampling.stop)
         sequence.emit(Started(sequence.started - sequence.job.queued))
+        if sequence.read == len(sequence.prompt):
+            assert last is not None, "a prompt is taken over whole only with its last residual"
+            sequence.emit(Prefilled(sequence.read, len(sequence.prompt)))
+            self._prompt_done(sequence, last, None)
+
+    def _park(self, sequence: Sequence) -> None:
+        if isinstance(sequence.request, GenerateRequest):
+            sequence.sampling = self._sampler.take_out(sequence.lane)
+        self.lanes.park(sequence)
+        request = sequence.request
+        self.policy.park(Waiting(request.id, request.request_class, sequence, sequence.job.queued))
+
+    def _resume(self, request_id: str) -> bool:
+        sequence = next(w.item for w in self.policy.parked() if w.id == request_id)
+        assert isinstance(sequence, Sequence)
+        with torch.inference_mode():
+            if not self.lanes.resume(sequence):
+                return False
+        self.policy.remove(request_id)
+        self._round_buffers.assign(sequence.lane, sequence.pages)
+        if isinstance(sequence.sampling, SavedLane):
+            self._sampler.put_back(sequence.lane, sequence.sampling)
+            sequence.sampling = None
+        return True
+
+    def _need(self, item: Job | Sequence) -> Need:
+        """What the policy has to know of a request that waits or is parked."""
+        job = item if isinstance(item, Job) else item.job
+        read, generated = (item.read, len(item.generated)) if isinstance(item, Sequence) else (0, 0)
+        pages = self.lanes.pages_needed(item)
+        return Need(
+            pages,
+            self._seconds(len(job.request.prompt) - read, job.cap - generated),
+            self.lanes.can_park(pages + sum(self.lanes.filled_pages(s) for s in self._agents())),
+        )
+
+    def _seconds(self, tokens: int, rounds: int) -> float:
+        """How long it takes at most to read so many tokens and to generate so many."""
+        return self._chunk_pace.seconds(tokens) + self._round_pace.seconds(rounds)
+
+    def _agents(self) -> list[Sequence]:
+        return [s for s in self.lanes.running if s.request.request_class == "agent"]
+
+    def _running(self, now: float) -> list[Running]:
+        found: list[Running] = []
+        out = 0  # pages with content of the agents before, all of which may be moved out together
+        for s in self.lanes.running:
+            pages, filled = self.lanes.private_pages(s), self.lanes.filled_pages(s)
+            parkable = s.request.request_class == "agent" and self.lanes.can_park(out + filled)
+            out += filled if parkable else 0
+            ends = now + self._seconds(len(s.prompt) - s.read, s.job.cap - len(s.generated))
+            found.append(Running(s.id, s.request.request_class, pages, ends, s.active, parkable, s.job.queued))
+        return found
 
     # --- prompts ---------------------------------------------------------------------------------------------
 
-    def _prefill_step(self, sequence: Sequence) -> None:
-        tokens, last, readout = self._prefill.step(sequence)
-        if tokens:
-            self.counters.tokens_prefilled += tokens
-            self.prefill_rate.add(time.monotonic(), tokens)
-            sequence.emit(Prefilled(sequence.read, len(sequence.prompt)))
-        if last is None:
+    def _read(self, reading: list[Sequence]) -> None:
+        """One chunk, or one piece of a picture, of the first sequence; short prompts of its class share the chunk."""
+        first = reading[0]
+        encoded = False
+
+        def encode() -> None:
+            nonlocal encoded
+            encoded = self._prefill.encode(first)
+            first.active = time.monotonic()
+
+        self._guarded([first], encode)
+        if encoded or first not in self.lanes:
             return
+        alike = [s for s in reading if s.request.request_class == first.request.request_class]
+        pieces = self._prefill.pack(alike)
+        start = time.monotonic()
+        self._guarded([piece.sequence for piece in pieces], lambda: self._read_parts(self._prefill.run(pieces)))
+        self._chunk_pace.add(sum(p.stop - p.start for p in pieces), time.monotonic() - start)
+
+    def _read_parts(self, parts: Many[Part]) -> None:
+        now = time.monotonic()
+        tokens = sum(part.piece.stop - part.piece.start for part in parts)
+        self.counters.tokens_prefilled += tokens
+        self.prefill_rate.add(now, tokens)
+        done: list[Part] = []
+        for part in parts:
+            sequence, stop = part.piece.sequence, part.piece.stop
+            sequence.active = now
+            sequence.emit(Prefilled(sequence.read, len(sequence.prompt)))
+            if stop in sequence.job.marks:
+                self.lanes.keep_mark(sequence, stop, part.last)
+            if part.piece.last:
+                done.append(part)
+        first_tokens = [part for part in done if self._generates(part.piece.sequence)]
+        for part in done:
+            if part not in first_tokens:
+                self._prompt_done(part.piece.sequence, part.last, part.readout)
+        if first_tokens:
+            sequences = [part.piece.sequence for part in first_tokens]
+            for sequence in sequences:
+                self._tell_scores(sequence)
+            self._sample(sequences, self._network.decoder.logits(torch.cat([part.last for part in first_tokens])))
+
+    def _generates(self, sequence: Sequence) -> bool:
+        return isinstance(sequence.request, GenerateRequest) and sequence.job.cap > 0
+
+    def _prompt_done(self, sequence: Sequence, last: Tensor, readout: Readout | None) -> None:
         request = sequence.request
         if isinstance(request, RetainRequest):
             self.lanes.retain(sequence, request)
@@ -176,12 +337,16 @@ class Scheduler:
         elif isinstance(request, ReadRequest):
             self._answer(sequence, request, last, readout)
         else:
-            if request.sampling.prompt_logprobs is not None:
-                sequence.emit(PromptScored(tuple(sequence.prompt_logprobs)))
+            self._tell_scores(sequence)
             if sequence.job.cap == 0:
                 self._finish(sequence, "length")
             else:
                 self._sample([sequence], self._network.decoder.logits(last))
+
+    def _tell_scores(self, sequence: Sequence) -> None:
+        request = sequence.request
+        if isinstance(request, GenerateRequest) and request.sampling.prompt_logprobs is not None:
+            sequence.emit(PromptScored(tuple(sequence.prompt_logprobs)))
 
     def _answer(self, sequence: Sequence, request: ReadRequest, last: Tensor, readout: Readout | None) -> None:
         labels = None
@@ -195,15 +360,9 @@ class Scheduler:
     # --- rounds ----------------------------------------------------------------------------------------------
 
     def _round(self, sequences: list[Sequence]) -> None:
-        device = self._network.device
-        ids = torch.tensor([s.last_token for s in sequences], device=device)
-        positions = torch.tensor([s.context + s.rope_delta for s in sequences], device=device).expand(3, -1)
-        runs = [Run(s.lane, column, 1, s.context, s.pages) for column, s in enumerate(sequences)]
-        hidden = self._network.decoder.forward(self._network.decoder.embed(ids), positions, runs)
-        for sequence in sequences:
-            sequence.context += 1
+        _, logits = self._round_buffers.run(sequences)
         self.counters.rounds += 1
-        self._sample(sequences, self._network.decoder.logits(hidden))
+        self._sample(sequences, logits)
 
     def _sample(self, sequences: list[Sequence], logits: Tensor) -> None:
         sampled = self._sampler.sample(logits, [s.lane for s in sequences])
@@ -216,13 +375,13 @@ class Scheduler:
                 continue
             if sequence.first_token is None:
                 sequence.first_token = now
+            sequence.active = now
             self._advance(sequence, token, logprob)
 
     def _advance(self, sequence: Sequence, token: int, logprob: TokenLogprob | None) -> None:
         """Book one new token: text, end tokens, stop strings, length."""
         assert sequence.text is not None
-        sequence.last_token = token
-        sequence.generated += 1
+        sequence.generated.append(token)
         if token in sequence.job.end_ids:
             rest = sequence.text.flush()
             if rest:
@@ -231,7 +390,7 @@ class Scheduler:
             return
         text = sequence.text.push(token)
         stopped = sequence.text.stopped
-        last = stopped is None and sequence.generated >= sequence.job.cap
+        last = stopped is None and len(sequence.generated) >= sequence.job.cap
         if last:
             text += sequence.text.flush()
         alive = sequence.emit(Tokens((token,), text, () if logprob is None else (logprob,)))
@@ -245,20 +404,34 @@ class Scheduler:
 
     # --- ends ------------------------------------------------------------------------------------------------
 
-    def _refuse(self, waiting: Waiting[Job], error: EngineError) -> None:
-        """End a request that has no lane yet."""
-        self.queue.remove(waiting.id)
+    def _cancel_item(self, item: Job | Sequence) -> None:
+        """End a request that holds no lane because it was cancelled."""
+        if isinstance(item, Sequence):
+            self._finish(item, "cancelled")
+            return
+        self.counters.cancelled += 1
+        usage = Usage(len(item.request.prompt), 0, 0)
+        item.stream.put(Finished("cancelled", usage, queue_seconds=time.monotonic() - item.queued))
+
+    def _fail_item(self, item: Job | Sequence, error: EngineError) -> None:
+        """End a request that holds no lane with a fault."""
         self.counters.failed += 1
-        waiting.item.stream.put(Failed(error))
+        if isinstance(item, Sequence):
+            self._give_back(item)
+            item.emit(Failed(error))
+        else:
+            item.stream.put(Failed(error))
 
     def _finish(self, sequence: Sequence, reason: FinishReason, stop: str | None = None) -> None:
         now = time.monotonic()
         begun = sequence.first_token if sequence.first_token is not None else now
-        self._give_back(sequence)
         if reason == "cancelled":
             self.counters.cancelled += 1
         else:
             self.counters.finished += 1
+            if sequence.job.marks:
+                self.lanes.keep_end(sequence)
+        self._give_back(sequence)
         sequence.emit(
             Finished(
                 reason=reason,
@@ -272,13 +445,14 @@ class Scheduler:
         )
 
     def _fail(self, sequence: Sequence, error: EngineError) -> None:
-        """End a request with a fault, unless it ended before."""
+        """End a request on a lane with a fault, unless it ended before."""
         if sequence in self.lanes:
             self._give_back(sequence)
             self.counters.failed += 1
             sequence.emit(Failed(error))
 
     def _give_back(self, sequence: Sequence) -> None:
-        self.lanes.give_back(sequence)
-        if isinstance(sequence.request, GenerateRequest):
+        """Free what a request holds, on its lane or parked."""
+        if sequence in self.lanes and isinstance(sequence.request, GenerateRequest):
             self._sampler.end(sequence.lane)
+        self.lanes.give_back(sequence)

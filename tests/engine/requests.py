@@ -110,17 +110,18 @@ def wait_until(condition: Callable[[], object], limit: float = 10.0) -> None:
 
 
 def settled(engine: Engine) -> EngineSnapshot:
-    """The first snapshot of an engine that has nothing to do. Pages that no retained prefix holds are all free."""
+    """The first snapshot of an engine that has nothing to do. Pages that no kept state holds are all free."""
     asked = time.monotonic()
     engine.cancel("nobody")  # an idle engine that is asked for anything publishes
 
     def idle() -> bool:
         now = engine.snapshot()
-        return now.time > asked and not queued(engine) and all(lane.state == "idle" for lane in now.lanes)
+        resting = all(lane.state == "idle" for lane in now.lanes) and not now.parked
+        return now.time > asked and not queued(engine) and resting
 
     wait_until(idle)
     now = engine.snapshot()
-    assert now.retained or now.pages_free == now.pages_total
+    assert now.pages_free + now.reuse.kept_pages == now.pages_total
     return now
 
 
@@ -170,6 +171,15 @@ class Passes:
         self._waiting.clear()
         self._permits.release()
         self.held()
+
+    def step_until(self, condition: Callable[[], object], most: int = 20) -> None:
+        """Steps, so far apart that a snapshot is published after each, until something shows."""
+        for _ in range(most):
+            if condition():
+                return
+            time.sleep(0.04)
+            self.step()
+        raise AssertionError(f"not within {most} passes")
 
     def free(self) -> None:
         """Passes wait no longer."""

@@ -125,7 +125,7 @@ def test_a_full_queue_refuses_and_says_when_to_come_back(load_tiny: LoadTiny, pa
     while not all(stream.begun for stream in running):
         passes.step()
     waiting = [engine.submit(generation([1], max_tokens=2, **GREEDY)) for _ in range(3)]
-    with pytest.raises(BusyError, match="3 requests are waiting") as caught:
+    with pytest.raises(BusyError, match="3 interactive requests are waiting") as caught:
         engine.submit(generation([1], max_tokens=2, **GREEDY))
     assert caught.value.status == 503
     assert caught.value.retry_after > 0

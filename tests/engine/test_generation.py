@@ -222,23 +222,6 @@ def test_a_picture_is_encoded_between_the_rounds_of_others(tiny: Engine, passes:
     assert len(collect(running).ids) >= 100
 
 
-def test_agents_leave_a_lane(load_tiny: LoadTiny, passes: Passes) -> None:
-    engine = load_tiny(lanes=3)
-    passes.hold()
-    agents = [engine.submit(generation([n], request_class="agent", max_tokens=40, **GREEDY)) for n in range(5)]
-    for _ in range(6):
-        passes.step()
-    assert [stream.begun for stream in agents] == [True, True, False, False, False]
-    person = engine.submit(generation([9], max_tokens=20, **GREEDY))
-    passes.step()
-    passes.step()
-    assert person.begun
-    passes.free()
-    assert len(collect(person).ids) == 20
-    for stream in agents:
-        assert len(collect(stream).ids) == 40
-
-
 def test_interactive_requests_pass_agents_in_the_queue(load_tiny: LoadTiny, passes: Passes) -> None:
     engine = load_tiny(lanes=1)
     passes.hold()
@@ -282,3 +265,36 @@ def test_running_lanes_keep_their_share_while_a_prompt_is_read(load_tiny: LoadTi
     assert len(chunks) == 4
     assert all(later - earlier >= 2 for earlier, later in pairwise(chunks))
     running.cancel()
+
+
+def test_short_prompts_share_a_chunk(load_tiny: LoadTiny, passes: Passes) -> None:
+    """Read together as far as whole pieces fit; each answers as it does alone."""
+    engine = load_tiny(prefill_chunk=128, lanes=4)
+    prompts = [text_ids(engine, length, length) for length in (60, 50, 40, 18)]
+    alone = [generate(engine, ids, max_tokens=6, **GREEDY).ids for ids in prompts]
+    passes.hold()
+    blocker = engine.submit(generation([1], max_tokens=2, **GREEDY))
+    passes.held()
+    streams = [engine.submit(generation(ids, max_tokens=6, **GREEDY)) for ids in prompts[1:]]
+    streams.insert(0, engine.submit(generation(prompts[0], max_tokens=6, **GREEDY)))
+    passes.runs.clear()
+    passes.free()
+    collect(blocker)
+    assert [collect(stream).ids for stream in streams] == alone
+    together = [tuple(run.length for run in runs) for runs in passes.runs if any(run.length > 1 for run in runs)]
+    assert together == [(50, 40, 18), (60,)]
+
+
+def test_agents_do_not_share_a_persons_chunk(load_tiny: LoadTiny, passes: Passes) -> None:
+    engine = load_tiny(prefill_chunk=128)
+    passes.hold()
+    blocker = engine.submit(generation([1], max_tokens=2, **GREEDY))
+    passes.held()
+    agent = engine.submit(generation(text_ids(engine, 30), request_class="agent", max_tokens=1, **GREEDY))
+    person = engine.submit(generation(text_ids(engine, 40), max_tokens=1, **GREEDY))
+    passes.runs.clear()
+    passes.free()
+    for stream in (blocker, agent, person):
+        collect(stream)
+    prompts = [tuple(run.length for run in runs) for runs in passes.runs if runs[0].length > 1]
+    assert prompts == [(40,), (30,)]

@@ -90,8 +90,8 @@ def test_forks_side_by_side_do_not_disturb_each_other(load_tiny: LoadTiny) -> No
     streams = [
         engine.submit(ReadRequest(new_id("fork"), Prompt(q), labels=LABELS, prefix="prefix")) for q in questions * 3
     ]
-    for number, stream in enumerate(streams):
-        np.testing.assert_array_equal(scores(collect(stream)).labels, scores(alone[number % 8]).labels)
+    for number, stream in enumerate(streams):  # several share a chunk: other matrix shapes, other last bits
+        np.testing.assert_allclose(scores(collect(stream)).labels, scores(alone[number % 8]).labels, atol=2e-5)
     engine.release("prefix")
     settled(engine)
 
@@ -154,7 +154,7 @@ def test_retaining_under_the_same_id_replaces(load_tiny: LoadTiny) -> None:
 
 
 def test_live_work_goes_before_retained_prefixes(load_tiny: LoadTiny) -> None:
-    engine = load_tiny(kv_tokens=512, lanes=2)
+    engine = load_tiny(kv_tokens=512, lanes=2, host_tier=0)
     retain(engine, "old", text_ids(engine, 200))
     retain(engine, "new", text_ids(engine, 100))
     assert settled(engine).pages_free == 2
@@ -187,7 +187,8 @@ def test_a_read_does_not_evict_its_own_prefix(load_tiny: LoadTiny) -> None:
     retain(engine, "other", text_ids(engine, 128))
     answer = read(engine, text_ids(engine, 200, 2), labels=LABELS, prefix="mine")
     assert answer.end.usage.cached_tokens == 256
-    assert settled(engine).retained == 1
+    assert settled(engine).reuse.host_used > 0
+    assert read(engine, [1], labels=LABELS, prefix="other").end.usage.cached_tokens == 128
 
 
 def test_a_read_that_cannot_fit_beside_its_prefix_is_refused(load_tiny: LoadTiny) -> None:
