@@ -176,7 +176,6 @@ class Engine:
                     f"{limit} {request.request_class} requests are waiting already; try again in "
                     f"{self._retry_after:.0f} s.",
                     retry_after=self._retry_after,
-                    code="queue_full",
                 )
 
     def cancel(self, request_id: str) -> None:

@@ -130,7 +130,6 @@ def test_the_queue_of_agents_does_not_refuse_people(load_tiny: LoadTiny, passes:
     with pytest.raises(BusyError, match="agent") as refused:
         engine.submit(generation([4], max_tokens=2, request_class="agent", **GREEDY))
     assert refused.value.retry_after >= 1
-    assert refused.value.code == "queue_full"
     streams.append(engine.submit(generation([5], max_tokens=2, **GREEDY)))
     passes.free()
     for stream in streams:
