@@ -15,7 +15,7 @@ from engine.checkpoint.catalogue import KnownModel, resolve_model
 from engine.checkpoint.reader import Checkpoint, Progress, open_checkpoint
 from engine.config import EngineConfig, ModelConfig
 from engine.images import ImageLimits
-from engine.memory.plan import Layout, plan_host
+from engine.memory.plan import Layout, plan_load
 from engine.messages import EngineError, ImageInput, ModelInfo, Prompt, RequestError, SamplingParams
 from engine.model.network import Network, build_network
 from engine.text.marks import branch_points
@@ -111,19 +111,22 @@ def load_model(
     model = resolve_model(engine.model)
     with open_checkpoint(model.path) as checkpoint:
         config = ModelConfig.from_dict(checkpoint.config)
-        layout = plan_host(config, engine, dtype)
+        if engine.yarn is not None:
+            config = config.stretched(engine.yarn)
+        limits = _image_limits(model.path, config)
+        layout = plan_load(config, engine, device, dtype, pixels=limits.max_pixels if limits else 0)
         on_plan(
             memory_plan=layout.plan,
             model=model.name,
             model_id=model.id,
             context_length=layout.max_context,
         )
-        loaded = _describe(model, checkpoint, config, layout)
+        loaded = _describe(model, checkpoint, config, limits, layout)
         checkpoint.on_progress = on_progress
         network = build_network(
             config,
             checkpoint,
-            slots=engine.lanes + engine.retained_limit,
+            slots=engine.lanes,
             pages=layout.pages,
             page_size=engine.page_size,
             device=device,
@@ -132,14 +135,19 @@ def load_model(
     return loaded, network, layout
 
 
-def _describe(model: KnownModel, checkpoint: Checkpoint, config: ModelConfig, layout: Layout) -> Loaded:
+def _image_limits(folder: Path, config: ModelConfig) -> ImageLimits | None:
+    if config.vision is None:
+        return None
+    return ImageLimits.from_dict(_read_json(folder / "preprocessor_config.json"), config.vision)
+
+
+def _describe(
+    model: KnownModel, checkpoint: Checkpoint, config: ModelConfig, limits: ImageLimits | None, layout: Layout
+) -> Loaded:
     folder, content_hash = model.path, checkpoint.content_hash()
     tokenizer = Tokenizer(folder)
     heads = load_heads(folder, content_hash, config)
     template = ChatTemplate(folder, tokenizer)
-    limits = None
-    if config.vision is not None:
-        limits = ImageLimits.from_dict(_read_json(folder / "preprocessor_config.json"), config.vision)
     info = ModelInfo(
         id=model.id,
         name=model.name,

@@ -10,11 +10,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 from engine import Engine, EngineConfig, EngineError
 from engine.engine import new_id
+from engine.memory.plan import Memory
 from engine.messages import BusyError, EngineSnapshot, GenerateRequest, Prompt, RequestError
 from tests.conftest import LoadTiny
 from tests.engine.requests import GREEDY, Passes, collect, generate, generation, read, retain, settled, text_ids
@@ -101,14 +101,13 @@ def test_load_raises_the_reason_and_leaves_no_thread(tmp_path: Path) -> None:
 
 
 def test_a_plan_that_does_not_fit_is_refused_before_reading(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    free = psutil.virtual_memory()._replace(available=850 << 20)
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: free)
+    monkeypatch.setattr("engine.memory.plan.host.host_memory", lambda: Memory(8 << 30, 850 << 20))
     monkeypatch.setattr("engine.loader.build_network", lambda *_, **__: pytest.fail("weights were read"))
     engine = Engine(EngineConfig(model=tiny_folder, threads=1))
     engine.run()
     assert engine.snapshot().state == "failed"
-    assert "bytes more than the 891,289,600 that are free" in engine.snapshot().reason
-    assert "--max-context" in engine.snapshot().reason
+    assert f"bytes more than the {338 << 20:,} that may be taken" in engine.snapshot().reason
+    assert "--headroom" in engine.snapshot().reason
 
 
 def test_fewer_pages_are_planned_where_memory_is_short(
@@ -117,8 +116,9 @@ def test_fewer_pages_are_planned_where_memory_is_short(
     roomy = load_tiny().snapshot().memory_plan
     assert roomy is not None
     pool = next(line.bytes for line in roomy.lines if line.name == "kv_pool")
-    tight = psutil.virtual_memory()._replace(available=roomy.total - pool // 2)
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: tight)
+    tier = next(line.bytes for line in roomy.lines if line.name == "host_tier")
+    tight = Memory(8 << 30, roomy.headroom + roomy.total - tier - pool // 2)
+    monkeypatch.setattr("engine.memory.plan.host.host_memory", lambda: tight)
     engine = load_tiny()
     generate(engine, [1], max_tokens=1)
     assert settled(engine).pages_total == 32  # of 8 lanes × 512 / 64

@@ -1,0 +1,34 @@
+"""What a plan is: the lines for people, the sizes for the loader, or the reason why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.messages import EngineError, MemoryPlan
+
+
+class PlanError(EngineError):
+    """The plan does not fit; the message names the shortfall and what would mend it. ``short`` is the shortfall in
+    bytes, 0 when no amount of memory would help."""
+
+    def __init__(self, message: str, *, short: int = 0) -> None:
+        super().__init__(message, code="plan_does_not_fit")
+        self.short = short
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Sizes of the buffers that the plan reserved."""
+
+    max_context: int
+    pages: int
+    vision_cache: int
+    """Bytes of encoded pictures."""
+    shelf_slots: int
+    """States of sequences that hold no lane: kept ones, and one for every lane that may be parked."""
+    host_tier: int
+    """Bytes of the arena for pages of such sequences."""
+    kv_format: str
+    """"float32", "bf16", "fp8" or "q2"."""
+    parameters: int
+    plan: MemoryPlan

@@ -1,0 +1,59 @@
+"""Bytes of what the engine keeps: keys and values in each format, lane state, penalties, the buffers of a round.
+
+Plain arithmetic on a model's geometry, without torch, so that a plan for a card that is not there takes no time. The
+tests hold these figures against the buffers themselves.
+"""
+
+from __future__ import annotations
+
+from engine.config import TextConfig
+
+EXACT_FIRST = 32
+EXACT_LAST = 512
+"""Tokens at a context's start and end whose keys and values stay BF16 beside packed ones."""
+PACKED = ("fp8", "q2")
+"""KV formats that are not the compute type."""
+
+
+def kv_row_bytes(kv_format: str, values: int) -> int:
+    """Bytes of the key or value of one head and token, ``values`` numbers long.
+
+    "fp8" is one byte a value and a 16-bit scale; "q2" two bits a value and 8 bytes of side data.
+    """
+    return {"float32": 4 * values, "bf16": 2 * values, "fp8": values + 2, "q2": values // 4 + 8}[kv_format]
+
+
+def kv_token_bytes(text: TextConfig, kv_format: str) -> int:
+    """Bytes of one token's keys and values in all layers."""
+    return len(text.full_layers) * 2 * text.num_kv_heads * kv_row_bytes(kv_format, text.head_dim)
+
+
+def exact_rows(chunk: int) -> int:
+    """Tokens of a lane's exact window: the first, the last, and the chunk that is being written."""
+    return EXACT_FIRST + EXACT_LAST + chunk
+
+
+def state_bytes(text: TextConfig, itemsize: int) -> int:
+    """Recurrent state (float32) and convolution taps (compute type of ``itemsize`` bytes) of one sequence."""
+    recurrent = text.gdn_value_heads * text.gdn_key_dim * text.gdn_value_dim * 4
+    taps = (text.conv_width - 1) * text.gdn_channels * itemsize
+    return len(text.gdn_layers) * (recurrent + taps)
+
+
+def sampling_bytes(text: TextConfig) -> int:
+    """Penalties of one lane: two float32 values for each token of the vocabulary."""
+    return 2 * text.vocab_size * 4
+
+
+def round_bytes(lanes: int, pages: int, columns: int) -> int:
+    """Fixed inputs of a round: for each lane a page table (int32) and 64 bytes of slot, length, sampling settings and
+    flags; for each column an id, three positions and a pool row (int64)."""
+    return lanes * (pages * 4 + 64 + columns * 5 * 8)
+
+
+def verify_bytes(text: TextConfig, taps: int) -> int:
+    """What one column of a verify round records until it is accepted: in each Gated DeltaNet layer its key, the value
+    it would write, its two gates (float32) and its convolution input (BF16); and ``taps`` hidden states (BF16)."""
+    heads = text.gdn_value_heads
+    recurrent = (text.gdn_key_heads * text.gdn_key_dim + heads * text.gdn_value_dim + 2 * heads) * 4
+    return len(text.gdn_layers) * (recurrent + text.gdn_channels * 2) + taps * text.hidden_size * 2

@@ -1,0 +1,195 @@
+"""The plan for a card's memory, for a card that is here or for any other: nothing of it needs a GPU.
+
+What cannot be known before the card was used (context, graphs) is an assumption and says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from math import ceil
+from typing import Literal
+
+from engine.checkpoint.geometries import Drafter
+from engine.config import EngineConfig, ModelConfig, TextConfig
+from engine.memory.plan import sizes
+from engine.memory.plan.activations import workspace
+from engine.memory.plan.budget import MAX_PIXELS, Attempt, context_of, main_bytes, pool, refusal, room, vision_cache
+from engine.memory.plan.host import TIER_SHARE
+from engine.memory.plan.machine import Memory
+from engine.memory.plan.result import Layout, PlanError
+from engine.memory.plan.weights import Weights
+from engine.messages import MemoryLine, MemoryPlan
+
+HEADROOM = 1 << 30
+CONTEXT = 432 << 20
+"""The driver's and CUDA's own share: what a published plan for a 32 GiB card states."""
+GRAPH = 10 << 20
+"""One captured round: the same plan states 83 MiB for those of eight widths."""
+HOST_TIER = 2 << 30
+
+
+@dataclass(frozen=True)
+class _Card:
+    """All of a plan that the mends do not change."""
+
+    model: ModelConfig
+    weights: Weights
+    drafter: Drafter | None
+    host: Memory | None
+    itemsize: int
+    pixels: int
+    budget: int
+
+
+def plan_vram(
+    model: ModelConfig,
+    config: EngineConfig,
+    weights: Weights,
+    *,
+    total: int,
+    free: int,
+    itemsize: Literal[2, 4] = 2,
+    pixels: int = MAX_PIXELS,
+    drafter: Drafter | None = None,
+    host: Memory | None = None,
+) -> Layout:
+    """Plan a GPU's memory.
+
+    Args:
+        weights: what the card will hold of them (``engine.memory.plan.weights``).
+        total, free: bytes of the card, and of them those that no other process holds.
+        itemsize: bytes of the compute type.
+        pixels: of the largest picture.
+        drafter: the model's, if there is one.
+        host: memory of the machine the card is in; None is not known, and enough.
+
+    Raises:
+        PlanError: not even one full context fits.
+    """
+    model = model if config.yarn is None else model.stretched(config.yarn)
+    if config.draft_tokens and drafter is None:
+        raise PlanError("There is no drafter for this model: leave out --draft-tokens.")
+    space = room(config, total, free, HEADROOM)
+    card = _Card(model, weights, drafter, host, itemsize, pixels, space.budget)
+    attempt = partial(_attempt, card)
+    context, found = context_of(model, config), attempt(config)
+    kept = _kept(config, itemsize)
+    if found.short:
+        raise refusal(config, context, found, space, attempt, _smaller(kept))
+    token = sizes.kv_token_bytes(model.text, kept)
+    size = found.pages * config.page_size * token
+    why = f"{found.pages:,} pages × {config.page_size} tokens × {token:,} B ({kept})"
+    lines = (*found.lines[:2], MemoryLine("kv_pool", size, why), *found.lines[2:])
+    plan = MemoryPlan("vram", space.budget, main_bytes(lines), lines, space.other, space.headroom, total)
+    return Layout(
+        max_context=context,
+        pages=found.pages,
+        vision_cache=vision_cache(model, pixels, itemsize),
+        shelf_slots=config.lanes + config.retained_limit,
+        host_tier=next(line.bytes for line in lines if line.name == "host_tier"),
+        kv_format=kept,
+        parameters=weights.parameters,
+        plan=plan,
+    )
+
+
+def _kept(config: EngineConfig, itemsize: int) -> str:
+    if config.kv_format == "auto":
+        return "bf16" if itemsize == 2 else "float32"
+    return config.kv_format
+
+
+def _smaller(kept: str) -> tuple[str, ...]:
+    """KV formats that take less, largest first."""
+    return sizes.PACKED[sizes.PACKED.index(kept) + 1 :] if kept in sizes.PACKED else sizes.PACKED
+
+
+def _attempt(card: _Card, config: EngineConfig) -> Attempt:
+    context, kept = context_of(card.model, config), _kept(config, card.itemsize)
+    lines = _device_lines(card, config, context, kept) + _host_lines(card, config, kept)
+    page = config.page_size * sizes.kv_token_bytes(card.model.text, kept)
+    # The pool takes the rest, up to what lanes and kept states can fill.
+    most = (2 * config.lanes + config.retained_limit) * ceil(context / config.page_size)
+    return pool(config, context, page, most, lines, card.budget)
+
+
+def _device_lines(card: _Card, config: EngineConfig, context: int, kept: str) -> list[MemoryLine]:
+    text, lanes, columns = card.model.text, config.lanes, config.draft_tokens + 1
+    slot, sampling = sizes.state_bytes(text, card.itemsize), sizes.sampling_bytes(text)
+    pages = ceil(context / config.page_size)
+    work = workspace(
+        text,
+        card.model.vision,
+        chunk=config.prefill_chunk,
+        lanes=lanes,
+        columns=columns,
+        pixels=card.pixels,
+        itemsize=card.itemsize,
+        gathered=0,
+    )
+    rounds = sizes.round_bytes(lanes, pages, columns)
+    cache = vision_cache(card.model, card.pixels, card.itemsize)
+    graphs = lanes * (2 if config.draft_tokens else 1)
+    return [
+        MemoryLine("weights", card.weights.bytes, card.weights.why),
+        MemoryLine("context", CONTEXT, "CUDA and the driver; assumed until it is measured on the card"),
+        _window(text, lanes, config.prefill_chunk, kept),
+        MemoryLine("lane_state", lanes * slot, f"{lanes} lanes × {slot:,} B recurrent state and convolution taps"),
+        MemoryLine("workspace", work.bytes, work.why),
+        MemoryLine("vision_cache", cache, "encoded pictures, two of the largest" if cache else "no pictures"),
+        MemoryLine("sampling", lanes * sampling, f"{lanes} lanes × {sampling:,} B penalties"),
+        MemoryLine("round", rounds, f"{lanes} lanes × ({pages:,} pages × 4 B + 64 B + {columns} × 40 B)"),
+        MemoryLine("graphs", graphs * GRAPH, f"{graphs} captured rounds × {GRAPH:,} B; assumed until measured"),
+        _verify(text, card.drafter, lanes, config.draft_tokens),
+        _drafter(card.drafter, lanes, config.draft_tokens),
+    ]
+
+
+def _window(text: TextConfig, lanes: int, chunk: int, kept: str) -> MemoryLine:
+    if kept not in sizes.PACKED:
+        return MemoryLine("kv_window", 0, f"{kept} keeps every token exact")
+    rows, token = sizes.exact_rows(chunk), sizes.kv_token_bytes(text, "bf16")
+    parts = f"{sizes.EXACT_FIRST} + {sizes.EXACT_LAST} + {chunk:,}"
+    return MemoryLine("kv_window", lanes * rows * token, f"{lanes} lanes × ({parts}) tokens × {token:,} B (bf16)")
+
+
+def _verify(text: TextConfig, drafter: Drafter | None, lanes: int, drafts: int) -> MemoryLine:
+    if not drafts or drafter is None:
+        return MemoryLine("verify", 0, "no drafts")
+    column = sizes.verify_bytes(text, drafter.taps)
+    return MemoryLine("verify", lanes * (drafts + 1) * column, f"{lanes} lanes × {drafts + 1} columns × {column:,} B")
+
+
+def _drafter(drafter: Drafter | None, lanes: int, drafts: int) -> MemoryLine:
+    if not drafts or drafter is None:
+        return MemoryLine("drafter", 0, "no drafts")
+    tokens = drafter.window + drafts + 1
+    why = f"{drafter.weights:,} B BF16 + {lanes} lanes × {tokens:,} tokens × {drafter.token_bytes:,} B"
+    return MemoryLine("drafter", drafter.weights + lanes * tokens * drafter.token_bytes, why)
+
+
+def _host_lines(card: _Card, config: EngineConfig, kept: str) -> list[MemoryLine]:
+    """Pinned memory beside the card. A state takes its exact window and the drafter's along."""
+    slot = sizes.state_bytes(card.model.text, card.itemsize)
+    if kept in sizes.PACKED:
+        slot += sizes.exact_rows(0) * sizes.kv_token_bytes(card.model.text, "bf16")
+    if config.draft_tokens and card.drafter is not None:
+        slot += card.drafter.window * card.drafter.token_bytes
+    shelf = config.lanes + config.retained_limit
+    tier = config.host_tier
+    if tier is None:
+        tier = HOST_TIER if card.host is None else min(HOST_TIER, card.host.total // TIER_SHARE)
+    if card.host is not None and (tier > card.host.total // TIER_SHARE or tier + shelf * slot > card.host.free):
+        raise PlanError(
+            f"Pinned host memory for kept state ({shelf * slot:,} bytes) and the host tier ({tier:,}) do not fit: "
+            f"{card.host.free:,} are free and the tier may take a quarter of {card.host.total:,}: lower --host-tier or "
+            "--lanes.",
+        )
+    lines = [
+        MemoryLine("retained", shelf * slot, f"{shelf} kept or parked states × {slot:,} B, pinned", "host"),
+        MemoryLine("host_tier", tier, "pages of kept or parked state, pinned" if tier else "off", "host"),
+    ]
+    if config.disk_tier is not None:
+        lines.append(MemoryLine("disk_tier", config.disk_tier_bytes, f"at most, in {config.disk_tier}", "disk"))
+    return lines
