@@ -70,7 +70,8 @@ def _attention(text: TextConfig, chunk: int, gathered: int, itemsize: int) -> St
     result and their sum."""
     queries = text.num_heads * text.head_dim
     kept = text.num_kv_heads * text.head_dim
-    token = (_carried(text) + 2 * queries + 3 * kept + 3 * queries) * itemsize + 2 * queries * 4
+    widened = 3 if itemsize < 4 else 1  # both halves and their sum are float32
+    token = (_carried(text) + 5 * queries + 3 * kept) * itemsize + widened * queries * 4
     past = 2 * (queries + kept) * itemsize
     size = chunk * token + gathered * past
     return Stage(size, f"attention of {chunk:,} tokens × {token:,} B to {gathered:,} × {past:,} B")
