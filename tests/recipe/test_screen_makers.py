@@ -6,6 +6,7 @@ import io
 import json
 import random
 import tarfile
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -203,6 +204,37 @@ def test_accessibility_records_become_items():
     )
     assert [item["kind"] for item in items] == ["icon", "button"]
     assert {"q": "save the current file", "by": "function"} in items[0]["queries"]
+
+
+def test_what_an_open_menu_hides_is_not_asked_for():
+    record = {"description": "", "text": "", "states": []}
+    shown = programs.items_of(
+        [
+            {**record, "role": "menu item", "name": "Find...", "box": [10, 30, 110, 50]},
+            {**record, "role": "push button", "name": "Undo the change", "box": [90, 35, 260, 60]},
+            {**record, "role": "push button", "name": "Print the page", "box": [112, 35, 280, 60]},
+            {**record, "role": "menu", "name": "Search", "box": [10, 10, 60, 30]},
+        ],
+        400,
+        300,
+    )
+    assert [item["queries"][0]["q"] for item in shown] == ["Find...", "Print the page", "Search"]
+
+
+def test_icons_are_chosen_by_meaning_and_common_meanings_more_often(pack_file):
+    assets = Assets(pack_file)
+    icons = assets.sets[False]["known-mono"]
+    for i, number in enumerate(icons):
+        entry = assets.icons[number]
+        entry["concept"] = "document-save" if i == 0 else "bicycle"  # one common meaning, many pictures of a rare one
+        if i > 9:
+            entry.update(concept=None, functions=[])
+    drawn = Counter(assets.icons[assets.choose(icons, random.Random(i), 1.0)]["concept"] for i in range(400))
+    assert set(drawn) == {"document-save", "bicycle"}
+    assert drawn["document-save"] > 2 * drawn["bicycle"]
+    assert any(not assets.icons[assets.choose(icons, random.Random(i), 0.0)]["functions"] for i in range(40))
+    assert assets.meaning(icons, "document-save", random.Random(1)) == icons[0]
+    assert assets.meaning(icons, "mail-inbox", random.Random(1)) is None
 
 
 def test_flat_regions_show_nothing():

@@ -6,17 +6,21 @@ import io
 import random
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from .icons import Concepts
 from .pack import Pack
 
 Box = tuple[float, float, float, float]
 Colour = tuple[int, int, int]
 _FONTS: dict[tuple[int, int, int], ImageFont.FreeTypeFont] = {}
+_COMMON = frozenset(list(dict.fromkeys(concept.key for concept in Concepts().by_name.values()))[:200])
+"""The meanings that most programs show: `concepts.txt` begins with them."""
 
 
 class Kit:
@@ -30,7 +34,32 @@ class Kit:
         self.sets: dict[bool, dict[str, list[int]]] = {False: {}, True: {}}
         for i, icon in enumerate(self.icons):
             self.sets[icon["held"]].setdefault(icon["set"], []).append(i)
+        self._meant: dict[str, tuple[dict[Any, list[int]], list[float]]] = {}
         self._bitmap = lru_cache(maxsize=3000)(self._decode)
+
+    def _meanings(self, icons: list[int]) -> tuple[dict[Any, list[int]], list[float]]:
+        """A set's icons with a known function by meaning, and the running sums of the meanings' weights."""
+        name = self.icons[icons[0]]["set"]
+        if name not in self._meant:
+            groups: dict[Any, list[int]] = {}
+            for i in icons:
+                if self.icons[i]["functions"]:
+                    groups.setdefault(self.icons[i]["concept"] or i, []).append(i)
+            self._meant[name] = groups, list(accumulate(3.0 if key in _COMMON else 1.0 for key in groups))
+        return self._meant[name]
+
+    def choose(self, icons: list[int], rng: random.Random, known: float) -> int:
+        """One of a set's icons. With probability `known` one whose function is known, every meaning alike and common
+        ones three times as often: a set holds thousands of signs, an interface shows few of them."""
+        groups, sums = self._meanings(icons)
+        if not groups or rng.random() >= known:
+            return rng.choice(icons)
+        return rng.choice(rng.choices(list(groups.values()), cum_weights=sums)[0])
+
+    def meaning(self, icons: list[int], concept: str, rng: random.Random) -> int | None:
+        """One of a set's icons for `concept`, if it has any."""
+        found = self._meanings(icons)[0].get(concept)
+        return rng.choice(found) if found else None
 
     def _decode(self, icon: int, size: int) -> np.ndarray:
         """uint8 [size, size] alpha of a mono icon or [size, size, 4] of a coloured one."""

@@ -22,13 +22,13 @@ class Desktop(Contents):
             return
         if self.chance(0.62):
             y = self.menu_bar(x, y, w)
-        for _ in range(rng.choice([0, 1, 1, 2, 2])):
+        for _ in range(rng.choice([0, 1, 1, 2, 2, 3, 4])):
             y = self.tool_bar(x, y, w)
         if self.chance(0.35):
             y = self.tab_bar(x, y, w)
         if self.chance(0.5):
             bottom = self.status_bar(x, bottom, w)
-        if self.chance(0.22):
+        if self.chance(0.3):
             x = self.tool_bar(x, y, w, vertical=bottom)
         if self.chance(0.35) and right - x > self.u(420):
             side = self.u(rng.uniform(130, 230))

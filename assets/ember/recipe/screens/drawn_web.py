@@ -65,7 +65,7 @@ class WebPage(Widgets):
         self.c.rect((x, y, right, y + h), k.panel)
         side, at = self.u(rng.choice([16, 18, 20])), x + self.u(6)
         for concept in ("go-previous", "go-next", "view-refresh", "go-home"):
-            icon = next((i for i in self.k.icons if self.c.kit.icons[i]["concept"] == concept), None)
+            icon = self.c.kit.meaning(self.k.icons, concept, rng)
             if (
                 icon is not None
                 and (concept != "go-home" or self.chance(0.5))

@@ -100,9 +100,9 @@ class Page:
     # -- elements
     def icon_button(self) -> str:
         for _ in range(30):
-            icon = self.rng.choice(self.icons)
+            icon = self.assets.choose(self.icons, self.rng, 0.8)
             entry = self.assets.icons[icon]
-            if (entry["functions"] or self.chance(0.2)) and self.words.take_icon(entry):
+            if self.words.take_icon(entry):
                 asked = ("icon", self.words.icon_questions(entry))
                 if self.chance(0.3):
                     return self.tag("a", self.picture(icon), "small", asked, href="#")

@@ -105,7 +105,13 @@ def items_of(elements: list[dict[str, Any]], width: int, height: int, scale: int
         if len(said.split()) >= 3 and said.lower() != name.lower() and len(said) < 110 and said.isascii():
             queries.append({"q": said[:1].lower() + said[1:], "by": "function"})
         items.append({"box": [x0, y0, x1, y1], "kind": kind, "queries": queries})
-    return items
+    menu = [item["box"] for item in items if item["kind"] == "menuitem"]
+    return [item for item in items if item["kind"] == "menuitem" or not any(_meet(item["box"], box) for box in menu)]
+
+
+def _meet(a: list[float], b: list[float]) -> bool:
+    """Whether two boxes overlap: what lies behind an open menu is on the bus but not on the screen."""
+    return min(a[2], b[2]) > max(a[0], b[0]) + 1 and min(a[3], b[3]) > max(a[1], b[1]) + 1
 
 
 def shows(picture: np.ndarray, box: list[float]) -> bool:

@@ -6,12 +6,14 @@ drawn title bar or panel around some of them stands for the desktop. Set QT_QPA_
 
 from __future__ import annotations
 
+import gc
 import random
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
+import shiboken6
 from PIL import Image
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QAction, QColor, QFont, QIcon, QImage, QPalette, QPixmap
@@ -128,9 +130,8 @@ class Window:
 
     def fresh_icon(self) -> int | None:
         for _ in range(30):
-            number = self.rng.choice(self.look.icons)
-            entry = self.assets.icons[number]
-            if (entry["functions"] or self.chance(0.2)) and self.words.take_icon(entry):
+            number = self.assets.choose(self.look.icons, self.rng, 0.8)
+            if self.words.take_icon(self.assets.icons[number]):
                 return number
         return None
 
@@ -510,10 +511,14 @@ def windows(assets: Assets, n: int, seed: int, held: bool = False) -> Iterator[t
                     "menuitem",
                     queries,
                 )
-            menu.deleteLater()
         main.close()
-        main.deleteLater()
         app.processEvents()
+        # Live windows slow every restyling down, and no event loop runs that would delete them later. Python's handles
+        # of their parts go first: a handle that outlives its part is taken for the next one at that address.
+        window.items.clear()
+        window = where = menu = asked = action = None
+        gc.collect()
+        shiboken6.delete(main)
         items = canvas.items
         if len(items) >= 4:
             record = {

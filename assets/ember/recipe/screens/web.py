@@ -10,11 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .browser import Browser
 from .canvas import Kit as Assets
 from .kits import choose, every_kit
 from .pack import encode_picture
 from .pages import SETTLE, Page
+from .programs import shows
 
 SIZES = [
     (800, 600),
@@ -63,7 +66,8 @@ def kit_pages(browser: Browser, assets: Assets, modules: Path, n: int, seed: int
             browser.open(f"file://{file}")
             browser.script(SETTLE)
             picture, elements = browser.look()
-            items = page.placed(elements)
+            pixels = np.asarray(picture)
+            items = [item for item in page.placed(elements) if shows(pixels, item["box"])]
             if len(items) >= 4:
                 yield encode_picture(picture, 74), _record(picture.size, f"page-{kit.name}", dark, items)
 
@@ -119,11 +123,11 @@ def documentation(browser: Browser, pages: list[Path], n: int, seed: int, dark_s
             )
         picture, elements = browser.look()
         known = Counter(query["q"].lower() for element in elements for query in _queries(element)[1])
-        items = []
+        items, pixels = [], np.asarray(picture)
         for element in elements:
             kind, queries = _queries(element)
             queries = [query for query in queries if known[query["q"].lower()] == 1]
-            if queries:
+            if queries and shows(pixels, element["box"]):
                 items.append({"box": element["box"], "kind": kind, "queries": queries})
         if len(items) >= 4:
             yield (

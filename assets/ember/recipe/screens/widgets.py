@@ -44,11 +44,9 @@ class Widgets:
         """An icon of the look's set whose meaning is still free; mostly of those with a known meaning."""
         icons = self.c.kit.icons
         for _ in range(24):
-            i = self.rng.choice(self.k.icons)
+            i = self.c.kit.choose(self.k.icons, self.rng, known)
             entry = icons[i]
-            if (kinds and entry["kind"] not in kinds and not entry["mono"]) or (
-                not entry["functions"] and self.rng.random() < known
-            ):
+            if kinds and entry["kind"] not in kinds and not entry["mono"]:
                 continue
             if self.w.take_icon(entry):
                 return i
@@ -192,7 +190,7 @@ class Widgets:
     def search(self, x: float, y: float, w: float, h: int) -> None:
         k, rng = self.k, self.rng
         self.c.rect((x, y, x + w, y + h), k.base, k.line, rng.choice([k.radius, h // 2]))
-        lens = next((i for i in self.k.icons if self.c.kit.icons[i]["concept"] == "edit-find"), None)
+        lens = self.c.kit.meaning(self.k.icons, "edit-find", self.rng)
         side = round(k.size * 1.1)
         at = x + self.u(8)
         if lens is not None and self.chance(0.75):
