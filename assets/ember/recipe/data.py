@@ -17,14 +17,17 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from . import decide, pointing, retrieval
+from . import decide, lines, pointing
 from .chats import SYSTEM
-from .retrieval import Material, Pairs, sentences_of
+from .retrieval import Document, Material, Pairs, sentences_of
 from .screens import drawer
 from .shape import Shape, Words
 from .text import TextStream
 
 Arrays = dict[str, np.ndarray]
+Make = Callable[[random.Random], Arrays]
+CHOICES = (lines.Bucket(128, 320, 1.0), lines.Bucket(384, 110, 1.0))
+"""Half of all prompts have fewer than 100 tokens."""
 
 
 @dataclass
@@ -71,69 +74,94 @@ class Data:
 
 
 class Endless(IterableDataset):
-    """Batches of ``make(rng)`` for ever; every worker of every rank has its own random stream. A batch that cannot be
-    made is reported and passed over, so that one bad picture does not end a run."""
+    """(bucket, batch) for ever; every worker of every rank has its own random stream. A batch that cannot be made is
+    reported and passed over, so that one bad picture does not end a run."""
 
-    def __init__(self, make: Callable[[random.Random], Arrays], seed: int) -> None:
-        self.make, self.seed = make, seed
+    def __init__(self, buckets: list[tuple[float, Make]], seed: int) -> None:
+        self.buckets, self.seed = buckets, seed
 
-    def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
+    def __iter__(self) -> Iterator[tuple[int, dict[str, torch.Tensor]]]:
         worker = get_worker_info()
         torch.set_num_threads(1)
         rng = random.Random(self.seed * 1009 + (worker.id if worker else 0))
+        weights = [weight for weight, _ in self.buckets]
         failures = 0
         while True:
+            bucket = rng.choices(range(len(weights)), weights)[0]
             try:
-                arrays = self.make(rng)
+                arrays = self.buckets[bucket][1](rng)
             except (ValueError, OSError, IndexError, KeyError) as error:
                 failures += 1
                 print(f"passed over a batch: {error!r}", flush=True)
                 if failures > 200:
                     raise
                 continue
-            yield {name: torch.from_numpy(array) for name, array in arrays.items()}
+            yield bucket, {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Batch sizes of each kind; ``tiny`` is for dry runs on a CPU."""
+    """Batch sizes of each kind; ``tiny`` is for dry runs on a CPU. text: (rows, tokens)."""
 
     points: tuple[pointing.Bucket, ...]
-    lines: tuple[tuple[int, int, float], ...]
-    choices: tuple[int, int]
+    lines: tuple[lines.Bucket, ...]
+    choices: tuple[lines.Bucket, ...]
     text: tuple[int, int]
 
     @classmethod
     def full(cls) -> Sizes:
-        return cls(pointing.BUCKETS, retrieval.BUCKETS, (96, 384), (24, 1024))
+        return cls(pointing.BUCKETS, lines.BUCKETS, CHOICES, (20, 1024))
 
     @classmethod
     def tiny(cls) -> Sizes:
-        buckets = (pointing.Bucket(192, 128, 2, 1.0, "native"), pointing.Bucket(192, 128, 2, 1.0, "zoom"))
-        return cls(buckets, ((160, 2, 1.0),), (2, 160), (2, 96))
+        buckets = (pointing.Bucket(192, 128, 2, 1.0, "native", 6), pointing.Bucket(192, 128, 2, 1.0, "zoom", 6))
+        return cls(buckets, (lines.Bucket(160, 2, 1.0),), (lines.Bucket(160, 2, 1.0),), (2, 96))
+
+
+def makers(data: Data, sizes: Sizes, share: float) -> dict[str, list[tuple[float, Make]]]:
+    """For "point", "line" and "choice" their buckets: (share of batches, maker). A bucket fixes a batch's shapes."""
+    screens = data.screens(share)
+
+    def point(bucket: pointing.Bucket) -> Make:
+        return lambda rng: pointing.batch(rng, screens, data.words, bucket)
+
+    def line(bucket: lines.Bucket) -> Make:
+        return lambda rng: lines.batch(rng, data.material, data.words, bucket)
+
+    def choice(bucket: lines.Bucket) -> Make:
+        return lambda rng: decide.batch(rng, data.material, data.words, bucket.rows, bucket.tokens)
+
+    return {
+        "point": [(bucket.weight, point(bucket)) for bucket in sizes.points],
+        "line": [(bucket.weight, line(bucket)) for bucket in sizes.lines],
+        "choice": [(bucket.weight, choice(bucket)) for bucket in sizes.choices],
+    }
+
+
+def examples(data: Data, sizes: Sizes) -> dict[tuple[str, int], Arrays]:
+    """A batch of each shape that loaders yield, by ("point" | "line" | "choice", bucket), without much in it."""
+    rng, found = random.Random(0), {}
+    for index, bucket in enumerate(sizes.points):
+        screen = pointing.Screen(np.zeros((bucket.height, bucket.width, 3), np.uint8), [])
+        asked = [("here", (0.0, 0.0, 40.0, 40.0), "button", "text")]
+        found["point", index] = pointing.collate(
+            rng, [screen] * bucket.rows, [asked] * bucket.rows, data.words, bucket.questions
+        )
+    for index, size in enumerate(sizes.lines):
+        document = Document(["here"], [("here", 0)])
+        found["line", index] = lines.collate([document] * size.rows, data.words, size.tokens)
+    for index, size in enumerate(sizes.choices):
+        found["choice", index] = decide.batch(rng, data.material, data.words, size.rows, size.tokens)
+    return found
 
 
 def loaders(data: Data, sizes: Sizes, share: float, seed: int, workers: tuple[int, int, int]) -> dict[str, Iterator]:
-    """Iterators "point", "line" and "choice"; ``workers`` processes for each (0 makes batches in this process)."""
-    screens = data.screens(share)
-
-    def point(rng: random.Random) -> Arrays:
-        bucket = rng.choices(sizes.points, [b.weight for b in sizes.points])[0]
-        return pointing.batch(rng, screens, data.words, bucket)
-
-    def line(rng: random.Random) -> Arrays:
-        bucket = rng.choices(sizes.lines, [share for *_, share in sizes.lines])[0]
-        return retrieval.batch(rng, data.material, data.words, bucket)
-
-    def choice(rng: random.Random) -> Arrays:
-        return decide.batch(rng, data.material, data.words, *sizes.choices)
-
+    """Iterators "point", "line" and "choice" of (bucket's index, batch); ``workers`` processes for each (0: batches are
+    made in this process)."""
     found = {}
-    for offset, (name, make, count) in enumerate(
-        zip(("point", "line", "choice"), (point, line, choice), workers, strict=True)
-    ):
+    for offset, ((name, buckets), count) in enumerate(zip(makers(data, sizes, share).items(), workers, strict=True)):
         loader = DataLoader(
-            Endless(make, seed * 10 + offset),
+            Endless(buckets, seed * 10 + offset),
             batch_size=None,
             num_workers=count,
             prefetch_factor=3 if count else None,

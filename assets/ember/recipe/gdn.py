@@ -1,8 +1,9 @@
 """Gated DeltaNet over whole sequences as matrix products, with gradients.
 
 Within a chunk of 64 positions the delta rule is a unit lower-triangular solve; between chunks the state obeys
-S' = A·S + B, an affine recurrence that a log-depth scan resolves in log2(chunks) batched products instead of one
-step a chunk. Everything is float32 (TF32 products on the GPU).
+S' = A·S + B, one batched product a chunk. (A log-depth scan needs fewer steps, but four times the products and many
+copies; on an H200, started from a CUDA graph, it cost more than everything else here.) Everything is float32 (TF32
+products on the GPU).
 
 Chunked form: Yang et al., "Gated Delta Networks" (arXiv:2412.06464), section 3.
 """
@@ -50,13 +51,17 @@ def _within(q: Tensor, k: Tensor, g: Tensor, beta: Tensor):
 
 
 @fused
-def _transition(inverse: Tensor, v: Tensor, beta: Tensor, w_in: Tensor, k_left: Tensor, last: Tensor):
-    """Each chunk's writes u, reads w, and its affine step (A, B) on the state."""
-    u = inverse @ (v * beta[..., None])
-    w = inverse @ w_in
+def _writes(inverse: Tensor, v: Tensor, beta: Tensor, w_in: Tensor) -> tuple[Tensor, Tensor]:
+    """What each chunk writes, u, and what it reads of the state before it, w."""
+    return inverse @ (v * beta[..., None]), inverse @ w_in
+
+
+@fused
+def _transition(u: Tensor, w: Tensor, k_left: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
+    """Each chunk's affine step (A, B) on the state."""
     k_t = k_left.mT
-    eye = torch.eye(v.shape[-1], device=v.device, dtype=v.dtype)
-    return u, w, last[:, None, None] * eye - k_t @ w, k_t @ u
+    eye = torch.eye(w.shape[-1], device=w.device, dtype=w.dtype)
+    return last[:, None, None] * eye - k_t @ w, k_t @ u
 
 
 @fused
@@ -64,34 +69,69 @@ def _output(q: Tensor, scores: Tensor, u: Tensor, w: Tensor, state: Tensor) -> T
     return q @ state + scores @ (u - w @ state)
 
 
-def _scan(step: Tensor, add: Tensor) -> Tensor:
-    """States before every chunk from the affine steps: step, add [N, chunks, D, D] -> [N, chunks, D, D]."""
-    a, b = step[:, :-1], add[:, :-1]
-    chunks, stride = b.shape[1], 1
-    while stride < chunks:
-        b = torch.cat([b[:, :stride], a[:, stride:] @ b[:, :-stride] + b[:, stride:]], 1)
-        if 2 * stride < chunks:
-            a = torch.cat([a[:, :stride], a[:, stride:] @ a[:, :-stride]], 1)
-        stride *= 2
-    return F.pad(b, (0, 0, 0, 0, 1, 0))
+class _States(torch.autograd.Function):
+    """States before every chunk and after the last from the affine steps: step, add [N, chunks, D, D] -> [N, chunks +
+    1, D, D]."""
+
+    @staticmethod
+    def forward(ctx, step: Tensor, add: Tensor) -> Tensor:
+        states = F.pad(add, (0, 0, 0, 0, 1, 0))
+        for i in range(step.shape[1]):
+            states[:, i + 1].baddbmm_(step[:, i], states[:, i])
+        ctx.save_for_backward(step, states)
+        return states
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor]:
+        step, states = ctx.saved_tensors
+        grad = grad.clone(memory_format=torch.contiguous_format)
+        for i in reversed(range(step.shape[1])):
+            grad[:, i].baddbmm_(step[:, i].mT, grad[:, i + 1])
+        added = grad[:, 1:].contiguous()
+        return added @ states[:, :-1].mT, added
 
 
 def gated_delta_rule(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor) -> Tensor:
     """q, k, v [B, L, H, D]; g (log decay), beta [B, L, H] -> float32 [B, L, H, D]. State starts at zero."""
+    return gated_delta_prefix(q, k, v, g, beta)[0]
+
+
+def _chunks(x: Tensor, size: int) -> Tensor:
+    """[B, L, H, …] -> float32 [B · H · chunks, size, …], zeros behind the end."""
+    x = x.float().transpose(1, 2)
+    pad = -x.shape[2] % size
+    x = F.pad(x, (0, 0) * (x.dim() - 3) + (0, pad))
+    return x.reshape(-1, size, *x.shape[3:])
+
+
+def gated_delta_prefix(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor) -> tuple[Tensor, Tensor]:
+    """As ``gated_delta_rule``, with the state after the last position: float32 [B, H, D, D]. A position with g = 0 and
+    beta = 0 leaves the state as it is."""
     batch, length, heads, dim = q.shape
-    pad = -length % CHUNK
-    chunks = (length + pad) // CHUNK
-
-    def rows(x: Tensor) -> Tensor:
-        return F.pad(x.float().transpose(1, 2), (0, 0, 0, pad)).reshape(-1, CHUNK, dim)
-
-    def scalars(x: Tensor) -> Tensor:
-        return F.pad(x.float().transpose(1, 2), (0, pad)).reshape(-1, CHUNK)
-
-    beta_c, v_c = scalars(beta), rows(v)
-    q_c, w_in, k_left, system, scores, last = _within(rows(q), rows(k), scalars(g), beta_c)
-    u, w, step, add = _transition(_UnitLowerInverse.apply(system), v_c, beta_c, w_in, k_left, last)
+    chunks = -(-length // CHUNK)
+    beta_c, v_c = _chunks(beta, CHUNK), _chunks(v, CHUNK)
+    q_c, w_in, k_left, system, scores, last = _within(_chunks(q, CHUNK), _chunks(k, CHUNK), _chunks(g, CHUNK), beta_c)
+    u, w = _writes(_UnitLowerInverse.apply(system), v_c, beta_c, w_in)
+    step, add = _transition(u, w, k_left, last)
     grid = (batch * heads, chunks, dim, dim)
-    state = _scan(step.view(grid), add.view(grid)).reshape(-1, dim, dim)
-    out = _output(q_c, scores, u, w, state).view(batch, heads, length + pad, dim)
-    return out[:, :, :length].transpose(1, 2)
+    states = _States.apply(step.view(grid), add.view(grid))
+    before = states[:, :-1].reshape(-1, dim, dim)
+    out = _output(q_c, scores, u, w, before).view(batch, heads, chunks * CHUNK, dim)
+    return out[:, :, :length].transpose(1, 2), states[:, -1].view(batch, heads, dim, dim)
+
+
+def gated_delta_branches(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Tensor) -> Tensor:
+    """Short sequences that all continue one state: q, k, v [B, N, T, H, D]; g, beta [B, N, T, H]; state [B, H, D, D]
+    -> float32 [B, N, T, H, D]. Each of the N branches is one chunk of T positions and knows nothing of the others."""
+    batch, count, size, heads, dim = q.shape
+    q, k, v, g, beta = (x.flatten(1, 2) for x in (q, k, v, g, beta))
+    beta_c = _chunks(beta, size)
+    q_c, w_in, _, system, scores, _ = _within(_chunks(q, size), _chunks(k, size), _chunks(g, size), beta_c)
+    u, w = _writes(_UnitLowerInverse.apply(system), _chunks(v, size), beta_c, w_in)
+    start = state.reshape(batch * heads, dim, dim)
+
+    def read(x: Tensor) -> Tensor:
+        return (x.view(batch * heads, count * size, dim) @ start).view(x.shape)
+
+    out = read(q_c) + scores @ (u - read(w))
+    return out.view(batch, heads, count, size, dim).permute(0, 2, 3, 1, 4)

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .branches import branch_scores
+from .fuse import fused
 from .model import Ember, image_positions, read_scores
+from .pointing import WAYS
 from .shape import Words
 from .teacher import Teacher
 
 Batch = dict[str, Tensor]
 Result = tuple[Tensor, dict[str, Tensor]]
 MASKED = -1e4
+
+
+@lru_cache(maxsize=32)
+def _constant(ids: tuple[int, ...], device: torch.device) -> Tensor:
+    return torch.tensor(ids, device=device)
 
 
 def point_scores(model: Ember, words: Words, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -22,13 +32,18 @@ def point_scores(model: Ember, words: Words, batch: Batch) -> tuple[Tensor, Tens
     rows, height, width, _ = images.shape
     cell = model.shape.cell
     tokens = model.vision(images)
-    lead = torch.tensor([[*words.user, words.vision_start]], device=images.device).expand(rows, -1)
-    before, after = lead.shape[1], batch["ids"].shape[1]
-    embedded = torch.cat((model.embed(lead), tokens, model.embed(batch["ids"])), 1)
-    positions = image_positions(before, height // cell, width // cell, after, images.device)
-    out = model.text(embedded, positions[:, None].expand(-1, rows, -1), to_read=True)
-    end = before + tokens.shape[1]
-    return read_scores(out, batch["at"] + end, before - 1, end), tokens
+    lead = _constant((*words.user, words.vision_start), images.device)
+    tail = _constant((words.vision_end,), images.device)
+    before, columns, lines = len(lead), width // cell, height // cell
+    prefix = torch.cat(
+        (model.embed(lead).expand(rows, -1, -1), tokens, model.embed(tail).expand(rows, -1, -1)),
+        1,
+    )
+    positions = image_positions(before, lines, columns, 1, images.device)
+    start = torch.full((rows,), before + max(columns, lines) + 1, device=images.device)
+    branches = model.embed(batch["ids"])
+    scores = branch_scores(model.text, prefix, positions[:, None], branches, batch["at"], before - 1, start=start)
+    return scores[..., :-1], tokens
 
 
 def point_target(box: Tensor, width: int, height: int, cell: int) -> Tensor:
@@ -68,7 +83,12 @@ def inside(x: Tensor, y: Tensor, box: Tensor) -> Tensor:
     return (x >= box[..., 0]) & (x <= box[..., 2]) & (y >= box[..., 1]) & (y <= box[..., 3])
 
 
-def pointing(model: Ember, words: Words, batch: Batch, named: float = 0.25, sharpness: float = 12.0) -> Result:
+def _share(right: Tensor, of: Tensor) -> Tensor:
+    """Share of ``right`` among ``of``; NaN where there is none."""
+    return (right & of).sum() / of.sum()
+
+
+def pointing(model: Ember, words: Words, batch: Batch, named: float = 0.3, sharpness: float = 12.0) -> Result:
     """Cross-entropy of the readout, and of the names of small elements from their image token by cosine similarity with
     the token embeddings."""
     scores, tokens = point_scores(model, words, batch)
@@ -77,27 +97,29 @@ def pointing(model: Ember, words: Words, batch: Batch, named: float = 0.25, shar
     target = F.pad(point_target(batch["box"], width, height, cell) * ~absent[..., None], (1, 0))
     target[..., 0] = absent.float()
     entropy = -(target * scores.log_softmax(-1)).sum(-1)
-    loss = (entropy * asked).sum() / asked.sum().clamp(min=1)
-    metrics: dict[str, Tensor] = {"point": loss.detach()}
-    if len(batch["named"]):
-        picture, at, token = batch["named"].unbind(1)
-        table = F.normalize(model.text.embed_tokens.weight.detach().float(), dim=-1).to(tokens.dtype)
-        seen = F.normalize(tokens[picture, at].float(), dim=-1).to(tokens.dtype)
-        naming = F.cross_entropy((seen @ table.T).float() * sharpness, token)
-        loss = loss + named * naming
-        metrics["name"] = naming.detach()
+    point = (entropy * asked).sum() / asked.sum().clamp(min=1)
+    at, token = batch["named"].unbind(1)
+    table = F.normalize(model.text.embed_tokens.weight.detach().float(), dim=-1).to(tokens.dtype)
+    seen = F.normalize(tokens.flatten(0, 1).index_select(0, at).float(), dim=-1).to(tokens.dtype)
+    naming = F.cross_entropy((seen @ table.T).float() * sharpness, token, reduction="sum")
+    naming = naming / (token >= 0).sum().clamp(min=1)
     with torch.no_grad():
         x, y, nothing = click(scores, width, height, cell)
-        present = asked & ~absent
-        metrics["hit"] = (inside(x, y, batch["box"]) & present).sum() / present.sum().clamp(min=1)
-        metrics["refused"] = ((nothing > 0.5) & absent & asked).sum() / (absent & asked).sum().clamp(min=1)
-        metrics["missed"] = ((nothing > 0.5) & present).sum() / present.sum().clamp(min=1)
-    return loss, metrics
+        present, hit = asked & ~absent, inside(x, y, batch["box"])
+        metrics = {
+            "point": point.detach(),
+            "name": naming.detach(),
+            "hit": _share(hit, present),
+            **{f"hit_{way}": _share(hit, present & (batch["by"] == i)) for i, way in enumerate(WAYS)},
+            "refused": _share(nothing > 0.5, absent & asked),
+            "missed": _share(nothing > 0.5, present),
+        }
+    return point + named * naming, metrics
 
 
 def line_scores(model: Ember, words: Words, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Readout of a retrieval batch: scores [B, Q, keys] and the line of each key [B, keys]; key 0 is the nothing slot
-    (line -1), the other keys outside the evidence are masked."""
+    """Readout of whole prompts (``retrieval.collate``): scores [B, Q, keys] and the line of each key [B, keys]; key 0
+    is the nothing slot (line -1), the other keys outside the evidence are masked."""
     slot = len(words.user) - 1
     out = model.text(model.embed(batch["ids"]), to_read=True)
     line_of = batch["line_of"][:, slot:]
@@ -115,20 +137,35 @@ def line_mass(scores: Tensor, line_of: Tensor, lines: int) -> Tensor:
 
 def retrieval(model: Ember, words: Words, batch: Batch) -> Result:
     """−log of the attention mass on the right line (or on the nothing slot)."""
-    scores, line_of = line_scores(model, words, batch)
+    slot, evidence = len(words.user) - 1, batch["evidence"]
+    rows, tokens = evidence.shape
+    positions = torch.arange(tokens, device=evidence.device).expand(3, rows, -1)
+    ids = torch.cat((evidence.flatten(), batch["ids"].flatten()))
+    prefix, branches = model.embed(ids).split((evidence.numel(), batch["ids"].numel()))
+    scores = branch_scores(
+        model.text,
+        prefix.view(rows, tokens, -1),
+        positions,
+        branches.view(*batch["ids"].shape, -1),
+        batch["at"],
+        slot,
+        batch["length"],
+    )
+    line_of = batch["line_of"][:, slot:]
+    key = torch.arange(tokens - slot, device=evidence.device)
+    scores = scores.masked_fill(((line_of < 0) & (key > 0))[:, None], MASKED)
     answer, asked = batch["answer"], batch["asked"]
-    right = line_of[:, None] == answer[:, :, None]
-    right[:, :, 1:] &= (line_of >= 0)[:, None, 1:]
+    right = (line_of[:, None] == answer[:, :, None]) & ((line_of >= 0) | (key == 0))[:, None]
     gained = torch.logsumexp(scores.masked_fill(~right, MASKED), -1) - torch.logsumexp(scores, -1)
     loss = -(gained * asked).sum() / asked.sum().clamp(min=1)
     with torch.no_grad():
-        best = line_mass(scores, line_of, int(line_of.max()) + 1).argmax(-1) - 1
-        present = asked & (answer >= 0)
-        absent = asked & (answer < 0)
+        best = line_mass(scores, line_of, tokens // 4).argmax(-1) - 1
+        present, absent = asked & (answer >= 0), asked & (answer < 0)
         metrics = {
             "line": loss.detach(),
-            "found": ((best == answer) & present).sum() / present.sum().clamp(min=1),
-            "none": ((best < 0) & absent).sum() / absent.sum().clamp(min=1),
+            "found": _share(best == answer, present),
+            "none": _share(best < 0, absent),
+            "lost": _share(best < 0, present),
         }
     return loss, metrics
 
@@ -147,6 +184,14 @@ def choosing(model: Ember, batch: Batch) -> Result:
     return loss, {"choice": loss.detach(), "right": (logits.argmax(-1) == batch["label"]).float().mean()}
 
 
+@fused
+def _divergence(ours: Tensor, theirs: Tensor) -> tuple[Tensor, Tensor]:
+    """Σ KL(theirs ‖ ours) over rows of logits, and its gradient with respect to ours."""
+    ours, theirs = ours.float().log_softmax(-1), theirs.float().log_softmax(-1)
+    p = theirs.exp()
+    return (p * (theirs - ours)).sum(), ours.exp() - p
+
+
 class _HeadKL(torch.autograd.Function):
     """Mean KL(teacher ‖ student) over positions through both output heads, without keeping [N, vocab] tensors."""
 
@@ -159,11 +204,9 @@ class _HeadKL(torch.autograd.Function):
         shared = head[:vocab]
         for start in range(0, count, 4096):
             h = student[start : start + 4096]
-            ours = (h @ shared.T).float().log_softmax(-1)
-            theirs = (teacher[start : start + 4096] @ teacher_head.T).float().log_softmax(-1)
-            p = theirs.exp()
-            total += (p * (theirs - ours)).sum()
-            g = ours.exp_().sub_(p).to(h.dtype)
+            here, g = _divergence(h @ shared.T, teacher[start : start + 4096] @ teacher_head.T)
+            total += here
+            g = g.to(h.dtype)
             grad[start : start + 4096] = g @ shared
             grad_head[:vocab] += (g.T @ h).float()
         ctx.save_for_backward(grad / count, (grad_head / count).to(head.dtype))

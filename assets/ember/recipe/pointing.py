@@ -1,8 +1,9 @@
 """Pointing batches: views of screens, questions about their elements, and where (or nowhere) each is.
 
-The prompt is the product's: ``<|im_start|>user\\n<|vision_start|>IMAGE<|vision_end|>`` then per question
-``\\n{question}<|point|>``. The readout compares the query at ``<|point|>`` with the keys of the image tokens and with
-one key more, that of ``<|vision_start|>`` just before them: the *nothing* slot.
+The prompt is the product's: ``<|im_start|>user\\n<|vision_start|>IMAGE<|vision_end|>\\n{question}<|point|>``; many
+questions share the computation of one picture, each as if it stood alone (``branches.py``). The readout compares the
+query at ``<|point|>`` with the keys of the image tokens and with one key more, that of ``<|vision_start|>`` just before
+them: the *nothing* slot.
 
 A screen is seen in three ways, as the product sees it: as it is, shrunk (what happens above 1080p), and as a crop
 enlarged two to three times (the second look).
@@ -29,35 +30,42 @@ Item = dict[str, Any]
 None is an element that is not on the screen."""
 Draw = Callable[[random.Random, int, int], tuple[np.ndarray, list[Item]]]
 
-QUESTIONS = 24
-ABSENT = 0.13
+ABSENT = 0.10
+TOKENS = 24
+"""Of a question with its leading newline and its ``<|point|>``; longer ones are cut."""
+NAMED = 1024
+"""Small elements of a batch whose names are learned from their image tokens."""
+WAYS = ("text", "name", "function")
+SMALL = frozenset(("icon", "check", "radio", "switch", "window-control", "button", "tab", "menu"))
+"""Kinds that are asked for twice as often as running text: they are clicked, and they are hard to see."""
 
 
 @dataclass(frozen=True)
 class Bucket:
     """Pictures of one size: (width, height) in pixels, pictures a batch, share of batches, how packed screens are
-    viewed. Drawn ones come as whole, shrunk or enlarged screens of their own accord."""
+    viewed, questions a picture. Drawn ones come as whole, shrunk or enlarged screens of their own accord."""
 
     width: int
     height: int
     rows: int
     weight: float
     view: str
+    questions: int = 32
 
 
 BUCKETS = (
-    # Up to 28,000 image tokens a batch: with half of that an H200 waited for kernel launches.
-    Bucket(640, 480, 70, 0.6, "native"),
-    Bucket(800, 608, 48, 0.8, "native"),
+    # Rows are such that every bucket takes about as long as the others: ranks wait for each other.
+    Bucket(640, 480, 70, 0.6, "native", 16),
+    Bucket(800, 608, 48, 0.8, "native", 24),
     Bucket(1024, 768, 32, 1.6, "native"),
     Bucket(1280, 800, 24, 1.6, "native"),
     Bucket(1376, 768, 23, 1.0, "native"),
     Bucket(1920, 1088, 11, 1.4, "native"),
     Bucket(1920, 1056, 12, 1.8, "shrunk"),
     Bucket(1280, 704, 28, 0.6, "shrunk"),
-    Bucket(768, 480, 62, 1.2, "zoom"),
-    Bucket(960, 640, 38, 1.2, "zoom"),
-    Bucket(1280, 800, 24, 0.5, "zoom"),
+    Bucket(768, 480, 62, 1.2, "zoom", 16),
+    Bucket(960, 640, 38, 1.2, "zoom", 24),
+    Bucket(1280, 800, 24, 0.5, "zoom", 24),
 )
 
 
@@ -203,7 +211,7 @@ def _content(text: str) -> set[str]:
 
 
 def questions(
-    rng: random.Random, screen: Screen, others: list[Item], most: int = QUESTIONS
+    rng: random.Random, screen: Screen, others: list[Item], most: int
 ) -> list[tuple[str, tuple | None, str, str]]:
     """Up to ``most`` (question, box or None when absent, kind, by) for a view; ``others`` come from other screens."""
     present = [item for item in screen.items if item["box"] is not None]
@@ -212,7 +220,7 @@ def questions(
 
     def weight(item: Item) -> float:
         x0, y0, x1, y1 = item["box"]
-        return 2.0 if min(x1 - x0, y1 - y0) < 26 else 1.0
+        return (2.0 if min(x1 - x0, y1 - y0) < 26 else 1.0) * (2.0 if item["kind"] in SMALL else 1.0)
 
     found: list[tuple[str, tuple | None, str, str]] = []
     for item in sorted(present, key=lambda item: rng.random() ** (1 / weight(item)), reverse=True)[:most]:
@@ -237,40 +245,44 @@ def questions(
 
 
 def collate(
-    rng: random.Random, shown: list[Screen], asked: list[list[tuple]], words: Words, cell: int = 32
+    rng: random.Random, shown: list[Screen], asked: list[list[tuple]], words: Words, most: int, cell: int = 32
 ) -> dict[str, np.ndarray]:
-    """images uint8 [B, H, W, 3]; ids [B, T] after the image (``<|vision_end|>``, then the questions); at [B, Q]; box
-    [B, Q, 4]; absent, asked [B, Q]; named [M, 3]: (picture, cell, token of the name of the small element there)."""
-    rows, most = len(shown), max(1, *map(len, asked))
-    encoded = [words.encode_many([q for q, *_ in row]) for row in asked]
-    lengths = [1 + sum(2 + min(40, len(t)) for t in row) for row in encoded]
+    """A batch whose shapes depend on the bucket alone, B pictures with Q = ``most`` questions each: images uint8
+    [B, H, W, 3]; ids [B, Q, TOKENS] (newline, question, ``<|point|>``, padding) and at [B, Q], the index of its
+    ``<|point|>``; box [B, Q, 4]; absent, asked [B, Q]; by [B, Q], index into ``WAYS``; named [NAMED, 2]: (token of the
+    batch's pictures in a row, vocabulary token of the name of the small element there), -100 for none."""
+    rows = len(shown)
     out = {
         "images": np.stack([s.pixels for s in shown]),
-        "ids": np.zeros((rows, -(-max(lengths) // 32) * 32), np.int64),
+        "ids": np.zeros((rows, most, TOKENS), np.int64),
         "at": np.zeros((rows, most), np.int64),
         "box": np.zeros((rows, most, 4), np.float32),
         "absent": np.zeros((rows, most), bool),
         "asked": np.zeros((rows, most), bool),
+        "by": np.zeros((rows, most), np.int64),
+        "named": np.tile(np.array([0, -100], np.int64), (NAMED, 1)),
     }
-    named = []
+    names: list[tuple[int, str]] = []
     for i, (screen, row) in enumerate(zip(shown, asked, strict=True)):
-        ids = [words.vision_end]
-        for j, (tokens, (_, box, *_)) in enumerate(zip(encoded[i], row, strict=True)):
-            ids += [words.newline, *tokens[:40], words.point]
+        for j, (tokens, (_, box, _, by)) in enumerate(zip(words.encode_many([q for q, *_ in row]), row, strict=True)):
+            ids = [words.newline, *tokens[: TOKENS - 2], words.point]
+            out["ids"][i, j, : len(ids)] = ids
             out["at"][i, j], out["asked"][i, j], out["absent"][i, j] = len(ids) - 1, True, box is None
+            out["by"][i, j] = WAYS.index(by)
             if box is not None:
                 out["box"][i, j] = box
-        out["ids"][i, : len(ids)] = ids
-        columns = screen.size[0] // cell
+        columns, lines = screen.size[0] // cell, screen.size[1] // cell
         for item in screen.items:
             if item["box"] is None:
                 continue
             x0, y0, x1, y1 = item["box"]
-            names = [q["q"] for q in item["queries"] if q["by"] == "name"]
-            if names and max(x1 - x0, y1 - y0) < 2.5 * cell and len(named) < 4000:
+            found = [q["q"] for q in item["queries"] if q["by"] == "name"]
+            if found and max(x1 - x0, y1 - y0) < 2.5 * cell:
                 at = int((y0 + y1) / 2) // cell * columns + int((x0 + x1) / 2) // cell
-                named.append((i, at, rng.choice(words.encode(" " + rng.choice(names)))))
-    out["named"] = np.array(named, np.int64).reshape(-1, 3)
+                names.append((i * columns * lines + at, rng.choice(found)))
+    names = rng.sample(names, min(len(names), NAMED))
+    for index, ((at, _), tokens) in enumerate(zip(names, words.encode_many([f" {n}" for _, n in names]), strict=True)):
+        out["named"][index] = at, rng.choice(tokens)
     return out
 
 
@@ -284,5 +296,5 @@ def batch(rng: random.Random, screens: Screens, words: Words, bucket: Bucket) ->
     asked = []
     for index, screen in enumerate(shown):
         others = [item for k in (1, 5, 9) if len(shown) > k for item in shown[index - k].items]
-        asked.append(questions(rng, screen, others))
-    return collate(rng, shown, asked, words)
+        asked.append(questions(rng, screen, others, bucket.questions))
+    return collate(rng, shown, asked, words, bucket.questions)

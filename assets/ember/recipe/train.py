@@ -4,9 +4,10 @@
     T.gguf \\
         --seconds 1200 --out RUN
 
-Each step takes one pointing batch a rank and one batch of text, lines or choices; which of these goes round the ranks,
-so that with two GPUs every step sees both the teacher and a readout. Learning rates follow the clock: a short warm-up,
-a plateau, then a cosine to nearly zero. The last part runs on weights rounded to the shipped precision.
+Each step takes one pointing batch a rank and one batch of lines, text or choices; which of these goes round the ranks,
+so that with two GPUs every step sees lines and one of the others. On a GPU every pass is a CUDA graph. Learning rates
+follow the clock: a short warm-up, a plateau, then a cosine to nearly zero. The last part runs on weights rounded to the
+shipped precision.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import json
 import math
 import os
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,15 +27,17 @@ from torch import Tensor
 
 from . import fuse, objectives
 from .checkpoint import load_int8, save_int8
-from .data import Data, Sizes, loaders
+from .data import Data, Sizes, examples, loaders
 from .model import Ember
 from .optim import Optimiser
+from .replay import Batch, Pass, Passes
 from .teacher import Teacher
 
-CYCLE = ("text", "line", "choice")
+CYCLE = ("line", "text", "line", "choice")
 MATCHED_LAYERS = {3: 6, 7: 14, 11: 21, 14: 27}
 """Student layer -> the teacher layer it was initialised from, outputs matched lightly."""
-WEIGHTS = {"point": 1.0, "text": 1.0, "line": 1.0, "choice": 0.5}
+WEIGHTS = {"point": 1.0, "text": 3.0, "line": 1.0, "choice": 0.5}
+"""The teacher's gradient is a tenth of a readout's at the same weight."""
 
 
 @dataclass
@@ -80,7 +83,8 @@ def schedule(done: float, step: int, warm: int, plateau: float) -> float:
 
 
 class Log:
-    """Running means of one rank, printed and appended to its ``logN.jsonl``."""
+    """Running means of one rank, printed and appended to its ``logN.jsonl``. ``waited`` is seconds spent waiting for
+    loaders, ``held`` for the GPU."""
 
     def __init__(self, path: Path, rank: int) -> None:
         self.path, self.rank = path, rank
@@ -136,48 +140,85 @@ def train(args: argparse.Namespace, teacher: Teacher | None = None) -> Path:
     log = Log(out / f"log{rank}.jsonl", rank)
     last = out / "last.int8.safetensors"
 
-    def take(kind: str) -> dict[str, Tensor]:
+    passes = Passes(device, capture=not args.eager)
+
+    def step_of(kind: str, skipped: int = 0) -> Pass:
+        """Forward and backward of one batch of a kind."""
+
+        def run(batch: Batch) -> dict[str, Tensor]:
+            if kind == "point":
+                loss, metrics = objectives.pointing(model, data.words, batch)
+            elif kind == "line":
+                loss, metrics = objectives.retrieval(model, data.words, batch)
+            elif kind == "choice":
+                loss, metrics = objectives.choosing(model, batch)
+            else:
+                loss, metrics = objectives.distilling(model, teacher, batch["ids"], skipped, matched)
+            (WEIGHTS[kind] * loss).backward()
+            return metrics
+
+        return run
+
+    def text_batch() -> tuple[tuple, Batch]:
+        ids, skipped = stream.batch(*sizes.text)
+        batch = torch.from_numpy(ids)
+        return ("text", ids.shape, skipped), {"ids": batch.pin_memory() if device.type == "cuda" else batch}
+
+    shapes: dict = {}
+    if passes.capture:
+        for key, arrays in examples(data, sizes).items():
+            shapes[key] = step_of(key[0]), {name: torch.from_numpy(array) for name, array in arrays.items()}
+        while stream and len([key for key in shapes if key[0] == "text"]) < stream.shapes:
+            key, batch = text_batch()
+            shapes[key] = step_of("text", key[2]), batch
+    passes.prepare(shapes, lambda text: print(f"rank {rank}: {text}", flush=True))
+    optimiser.grads.zero_()
+
+    def take(kind: str) -> tuple[tuple, Batch]:
         nonlocal waited
+        if kind == "text":
+            return text_batch()
         asked = time.monotonic()
-        batch = ready.pop(kind, None) or next(batches[kind])
+        bucket, batch = ready.pop(kind, None) or next(batches[kind])
         waited += time.monotonic() - asked
-        return {name: t.to(device, non_blocking=True) for name, t in batch.items()}
+        return (kind, bucket), batch
 
     def run(kind: str) -> None:
-        if kind == "point":
-            loss, metrics = objectives.pointing(model, data.words, take(kind))
-        elif kind == "line":
-            loss, metrics = objectives.retrieval(model, data.words, take(kind))
-        elif kind == "choice":
-            loss, metrics = objectives.choosing(model, take(kind))
-        else:
-            ids, skipped = stream.batch(*sizes.text)
-            loss, metrics = objectives.distilling(model, teacher, torch.from_numpy(ids).to(device), skipped, matched)
-        (WEIGHTS[kind] * loss).backward()
-        log.add(metrics)
+        key, batch = take(kind)
+        log.add(passes.run(key, step_of(kind, key[2] if kind == "text" else 0), batch))
 
     begun = time.monotonic()
-    step, saved, told, waited = 0, begun, begun, 0.0
+    step, saved, told, waited, held = 0, begun, begun, 0.0, 0.0
+    ahead: deque[torch.cuda.Event] = deque()
     while True:
         done = ranks.share((time.monotonic() - begun) / args.seconds)
         if done >= 1 or (args.steps and step >= args.steps):
             break
         optimiser.rounded = done >= args.round_from
         run("point")
-        run(cycle[(step * world + rank) % len(cycle)])
+        run(cycle[(step + rank) % len(cycle)])
         ranks.average(optimiser.grads)
-        log.add(
-            {
-                f"norm_{domain}": norm
-                for domain, norm in optimiser.step(schedule(done, step, args.warm, args.plateau)).items()
-            }
-        )
+        norms = optimiser.step(schedule(done, step, args.warm, args.plateau))
+        log.add({f"norm_{domain}": norm for domain, norm in norms.items()})
         step += 1
         if world > 1 and step % 500 == 0:
             dist.broadcast(optimiser.master, 0)
+        if device.type == "cuda":  # at most two steps ahead of the GPU
+            ahead.append(torch.cuda.Event())
+            ahead[-1].record()
+            if len(ahead) > 2:
+                asked = time.monotonic()
+                ahead.popleft().synchronize()
+                held += time.monotonic() - asked
         now = time.monotonic()
         if step in (1, 5, 20) or now - told > 15:
-            log.write(step=step, seconds=round(now - begun, 1), done=round(done, 3), waited=round(waited, 1))
+            log.write(
+                step=step,
+                seconds=round(now - begun, 1),
+                done=round(done, 3),
+                waited=round(waited, 1),
+                held=round(held, 1),
+            )
             told = now
         if rank == 0 and now - saved > args.save_every:
             save_int8(optimiser.state(), last)
@@ -203,21 +244,21 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--seed", type=int, default=1, help="another seed for every run, or it sees the same screens again"
     )
-    parser.add_argument("--rate-text", type=float, default=4e-4)
-    parser.add_argument("--rate-vision", type=float, default=9e-4)
+    parser.add_argument("--rate-text", type=float, default=5e-4)
+    parser.add_argument("--rate-vision", type=float, default=1.2e-3)
     parser.add_argument("--warm", type=int, default=60, help="steps of warm-up")
-    parser.add_argument("--plateau", type=float, default=0.3, help="share of the budget at the peak rate")
+    parser.add_argument("--plateau", type=float, default=0.45, help="share of the budget at the peak rate")
     parser.add_argument(
         "--round-from", type=float, default=0.7, help="share of the budget after which weights are rounded"
     )
     parser.add_argument(
-        "--packed-share", type=float, default=0.5, help="share of views from packed screens when there are any"
+        "--packed-share", type=float, default=0.35, help="share of views from packed screens when there are any"
     )
     parser.add_argument("--save-every", type=float, default=200, help="seconds between checkpoints")
     parser.add_argument(
-        "--workers", type=int, nargs=3, default=(12, 2, 1), help="loader processes for points, lines, choices"
+        "--workers", type=int, nargs=3, default=(10, 1, 1), help="loader processes for points, lines, choices"
     )
-    parser.add_argument("--eager", action="store_true", help="do not compile")
+    parser.add_argument("--eager", action="store_true", help="neither compile nor capture graphs")
     parser.add_argument("--dry-run", action="store_true", help="tiny batches on the CPU")
     return parser.parse_args(argv)
 
