@@ -7,6 +7,7 @@ import json
 import random
 import tarfile
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -53,6 +54,17 @@ def test_every_concept_and_label_has_names_and_functions():
         assert spellings[0], kinds
         assert set(kinds.split()) <= set("bmctlfn"), spellings
         assert functions, spellings
+
+
+def test_no_phrase_of_training_is_a_question_of_the_held_out_screens():
+    records = json.loads((Path(__file__).parents[1] / "data/screens/screens.json").read_text())
+    queries = [query for record in records for item in record["items"] for query in item["queries"]]
+    asked = {query["q"].lower() for query in queries if query["by"] == "function"}
+    assert len(asked) > 200
+    taught = {phrase.lower() for concept in Concepts().by_name.values() for phrase in concept.functions[:-1]}
+    taught |= {phrase.lower() for *_, functions in load_labels() for phrase in functions[:-1]}
+    assert len(taught) > 2000
+    assert not taught & asked, taught & asked
 
 
 def test_names_are_spoken_without_style_words():
