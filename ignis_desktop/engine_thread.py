@@ -41,6 +41,8 @@ log = logging.getLogger(__name__)
 
 SNAPSHOT_MS = 50
 """How often a new snapshot may reach the panels: 20 a second."""
+LIVE_MS = 33
+"""The same while somebody watches the lanes: 30 a second."""
 BATCH_SECONDS = 0.05
 """How long text is gathered before an answer's signal: 20 a second."""
 _TAIL = 8
@@ -188,7 +190,7 @@ class EngineThread(QThread):
     """Owns one engine after the other: ``restart`` closes the one that runs and loads the next."""
 
     snapshot_changed = Signal(object)
-    """``EngineSnapshot``, at most 20 a second, only when the engine published a new one."""
+    """``EngineSnapshot``, at most 20 a second (30 after ``set_live``), only when the engine published a new one."""
     engine_replaced = Signal(object)
     """The new ``Engine``, before it loads."""
 
@@ -200,7 +202,7 @@ class EngineThread(QThread):
         self._stopping = False
         self._seen: EngineSnapshot | None = None
         self._pool = ThreadPoolExecutor(max_workers=2, thread_name_prefix="prepare")
-        self._timer = QTimer(self, interval=SNAPSHOT_MS)
+        self._timer = QTimer(self, interval=SNAPSHOT_MS, timerType=Qt.TimerType.PreciseTimer)
         self._timer.timeout.connect(self._publish)
         self._timer.start()
         self.finished.connect(self._start_next)
@@ -217,6 +219,18 @@ class EngineThread(QThread):
     def info(self) -> ModelInfo | None:
         """What is loaded; None until the engine is ready."""
         return self.engine.info if self.snapshot.state == "ready" else None
+
+    def set_live(self, on: bool) -> None:
+        """Whether somebody watches the lanes: then snapshots come more often."""
+        self._timer.setInterval(LIVE_MS if on else SNAPSHOT_MS)
+
+    def cancel(self, request_id: str) -> None:
+        """Ends a request within one round, whoever asked for it; does nothing when it has ended."""
+        self.engine.cancel(request_id)
+
+    def park(self, request_id: str) -> None:
+        """Makes a running agent give its lane to whoever waits. Raises ``RequestError`` for an interactive request."""
+        self.engine.park(request_id)
 
     def restart(self, config: EngineConfig) -> None:
         """Closes the engine (what runs ends as cancelled) and loads again with ``config``. Returns at once."""

@@ -6,7 +6,7 @@ Everything follows from a script of requests, so that a snapshot of any moment c
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.messages import (
     PAGE_FREE,
@@ -88,8 +88,8 @@ SCRIPT: tuple[Turn, ...] = (
     Turn(5, 10.0, 3.0, 90.0, "agent", _RUNNER, "Translate the release notes into Korean", 512, 8.2, parked=52.5),
     Turn(5, 52.6, 1.6, 90.0, "interactive", "192.168.0.12 Mozilla/5.0", "Where do I change the port?", 896, 9.9),
     Turn(6, 21.0, 0.5, 28.0, "interactive", _RUNNER, "Name this commit in one line", 640, 10.1),
-    Turn(6, 34.0, 9.5, 57.0, "agent", _RUNNER, "Read the log of the last deployment and say what went wrong", 0, 7.9),
-    Turn(6, 58.2, 90.0, 120.0, "agent", _RUNNER, "Read all of docs/ and write an index", 4096),
+    Turn(6, 34.0, 9.5, 50.0, "agent", _RUNNER, "Read the log of the last deployment and say what went wrong", 0, 7.9),
+    Turn(6, 51.5, 16.0, 120.0, "agent", _RUNNER, "Read all of docs/ and write an index", 4096),
     Turn(7, 44.0, 1.0, 51.0, "agent", _SCRIPT, "Extract names and amounts as records", 3072, 9.0),
 )
 
@@ -168,6 +168,24 @@ def busy(at: float = LENGTH, *, start: float = 0.0, lanes: int = 8, pages: int =
     )
 
 
+def idle(at: float = LENGTH, *, start: float = 0.0, lanes: int = 8, pages: int = 1024) -> EngineSnapshot:
+    """The same engine with nothing to do but to keep what it has."""
+    last = busy(at, start=start, lanes=lanes, pages=pages)
+    left = bytes(code if code in (PAGE_SHARED, PAGE_KEPT) else PAGE_FREE for code in last.page_map)
+    return replace(
+        last,
+        lanes=tuple(LaneSnapshot(i) for i in range(lanes)),
+        parked=(),
+        waiting=(),
+        queued_interactive=0,
+        queued_agent=0,
+        page_map=left,
+        pages_free=left.count(PAGE_FREE),
+        decode_tokens_per_second=0.0,
+        prefill_tokens_per_second=0.0,
+    )
+
+
 def minute(*, start: float = 0.0, rate: float = 30.0, lanes: int = 8, pages: int = 1024) -> Iterator[EngineSnapshot]:
     """The whole script, ``rate`` snapshots a second."""
     for step in range(round(LENGTH * rate) + 1):
@@ -221,10 +239,12 @@ def _parked(turn: Turn, at: float) -> LaneSnapshot:
 
 def _page_map(lanes: tuple[LaneSnapshot, ...], parked: list[Turn], at: float, pages: int) -> bytes:
     """Shared prefixes and kept states first, as the pool gives the lowest free pages; then lane after lane."""
-    scale = pages / 1024 * 0.33
+    # Whatever the size of the pool, the requests of the script fill most of it.
+    scale = pages / 2900
     runs = [(PAGE_SHARED, 300), (PAGE_KEPT, 140), *((lane.lane + 1, lane.pages) for lane in lanes if lane.pages)]
-    runs.insert(5, (PAGE_FREE, 40))
-    runs.insert(8, (PAGE_KEPT, 60))
+    runs.insert(3, (PAGE_FREE, 70))
+    runs.insert(5, (PAGE_KEPT, 90))
+    runs.insert(6, (PAGE_FREE, 30))
     runs += [(PAGE_PARKED, -(-(turn.prompt + 1024) // _PAGE)) for turn in parked]
     found = b"".join(bytes([code]) * max(1, round(count * scale)) for code, count in runs)
     return found[:pages].ljust(pages, bytes([PAGE_FREE]))

@@ -1,6 +1,7 @@
 """Screenshots of every panel, with real answers and real requests: python tools/screenshots.py OUT
 
-Light and dark, 1280×800 and 1920×1080 pixels, at 100 % and 150 %. Runs without a display.
+Light and dark, 1280×800 and 1920×1080 pixels, at 100 % and 150 %. Runs without a display. With --busy, only the Lanes
+panel over an engine that is made up (tests/busy.py): 1280×800 and 760×480 logical pixels, at 100 % and 200 %.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SIZES = ((1280, 800), (1920, 1080))
 SCALES = ("1", "1.5")
+BUSY_SIZES = ((1280, 800), (760, 480))
+"""Logical pixels; the second is the smallest window there is."""
+BUSY_SCALES = ("1", "2")
 QUESTIONS = (
     "Say hello in one sentence.",
     "Give me three tips for writing clear e-mails.",
@@ -34,12 +38,14 @@ def main() -> int:
     parser.add_argument("--model", type=Path, help="checkpoint folder; the bundled Ember by default")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads of the engine")
     parser.add_argument("--language", choices=("en", "ko"), default="en")
-    parser.add_argument("--scale", choices=SCALES, help="only this scale, in this process")
+    parser.add_argument("--busy", action="store_true", help="the Lanes panel over a made-up busy engine")
+    parser.add_argument("--pages", type=int, default=1024, help="pages of the made-up engine")
+    parser.add_argument("--scale", choices=(*SCALES, *BUSY_SCALES), help="only this scale, in this process")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     if arguments.scale:
-        return take_all(arguments)
-    for scale in SCALES:
+        return take_busy(arguments) if arguments.busy else take_all(arguments)
+    for scale in BUSY_SCALES if arguments.busy else SCALES:
         # Qt reads the scale once, when the application starts.
         environment = os.environ | {"QT_SCALE_FACTOR": scale, "QT_QPA_PLATFORM": "offscreen"}
         subprocess.run([sys.executable, __file__, *sys.argv[1:], "--scale", scale], env=environment, check=True)
@@ -66,6 +72,65 @@ def take_all(arguments: argparse.Namespace) -> int:
             shoot(app, desktop, arguments.out, float(arguments.scale))
         finally:
             desktop.window.close()
+    return 0
+
+
+def take_busy(arguments: argparse.Namespace) -> int:
+    """The Lanes panel as it is after a minute with eight busy lanes, whole and while it is pointed at."""
+    sys.path.insert(0, str(ROOT))
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["IGNIS_DATA_DIR"] = folder
+        os.environ["IGNIS_RUNTIME_DIR"] = folder
+        import ignis_desktop.app as app_module
+        from ignis_desktop.store.settings import SettingsFile
+        from tests.busy import LENGTH, idle, minute
+
+        SettingsFile().change(language=arguments.language, theme="light")
+        app = app_module.QApplication(["ignis"])
+        desktop = app_module.Desktop(app)
+        window, panel = desktop.window, desktop.window.lanes
+        scale = round(float(arguments.scale) * 100)
+
+        def show(snapshot) -> None:
+            desktop.engine.engine.snapshot = lambda: snapshot
+            window.show_snapshot(snapshot)
+
+        window.show_panel("lanes")
+        window.show()
+        panel._timer.stop()  # its clock is ours now
+        start = time.monotonic() + 1 - LENGTH
+        try:
+            for snapshot in minute(start=start, pages=arguments.pages):
+                show(snapshot)
+            for width, height in BUSY_SIZES:
+                window.resize(width, height)
+                for theme in ("light", "dark"):
+                    desktop.theme.apply(theme)
+                    panel.frame(start + LENGTH)
+                    rest(app)
+                    name = f"{theme}-{width}x{height}-{scale}.png"
+                    window.grab().save(str(arguments.out / f"lanes-{name}"))
+                    if (width, height) == BUSY_SIZES[0]:
+                        panel.lanes.rows[4].setFocus()
+                        rest(app)
+                        window.grab().save(str(arguments.out / f"lanes-row-{name}"))
+                        panel.lanes.rows[4].clearFocus()
+                    else:
+                        bar = panel._body.verticalScrollBar()
+                        bar.setValue(bar.maximum())
+                        rest(app)
+                        window.grab().save(str(arguments.out / f"lanes-below-{name}"))
+                        bar.setValue(0)
+            window.resize(*BUSY_SIZES[0])
+            show(idle(start=start))
+            for theme in ("light", "dark"):
+                desktop.theme.apply(theme)
+                panel.frame(start + LENGTH + 200)
+                rest(app)
+                window.grab().save(str(arguments.out / f"lanes-free-{theme}-{scale}.png"))
+        finally:
+            desktop.watchdog.start()  # the window's end stops it
+            window.close()
     return 0
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtGui import QKeySequence
 
+PANELS = ("chat", "lanes", "server", "settings")
+"""The panels in the order of the sidebar: Ctrl and their number open them."""
 SHORTCUTS: tuple[tuple[str, str], ...] = (
     ("palette", "Ctrl+K"),
     ("new", "Ctrl+N"),
@@ -23,4 +25,4 @@ def shortcut(name: str) -> QKeySequence:
 def shortcut_text(name: str) -> str:
     """As the system writes it; the panels' key stands for all of them."""
     text = shortcut(name).toString(QKeySequence.SequenceFormat.NativeText)
-    return f"{text} … 3" if name == "panels" else text
+    return f"{text} … {len(PANELS)}" if name == "panels" else text

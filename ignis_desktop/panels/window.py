@@ -11,10 +11,11 @@ from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QMainWindow, QStackedWi
 from engine.messages import EngineSnapshot
 from ignis_desktop.engine_thread import EngineThread
 from ignis_desktop.panels.chat import ChatPanel
+from ignis_desktop.panels.lanes import LanesPanel
 from ignis_desktop.panels.model_line import status_parts
 from ignis_desktop.panels.server import ServerPanel
 from ignis_desktop.panels.settings import SettingsPanel
-from ignis_desktop.panels.shortcuts import shortcut, shortcut_text
+from ignis_desktop.panels.shortcuts import PANELS, shortcut, shortcut_text
 from ignis_desktop.server_control import ServerControl
 from ignis_desktop.store.chat_worker import ChatWorker
 from ignis_desktop.store.settings import SettingsFile
@@ -30,7 +31,7 @@ _SIDEBAR = 168
 _SIDEBAR_NARROW = 52
 _NARROW = 960
 """Pixels of width under which the sidebar shows its icons only."""
-_PANELS = (("chat", "message-square"), ("server", "arrow-left-right"), ("settings", "settings"))
+_ICONS = {"chat": "message-square", "lanes": "chart-gantt", "server": "arrow-left-right", "settings": "settings"}
 
 
 class MainWindow(QMainWindow):
@@ -53,12 +54,13 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(central)
         self.toast = Toast(self)
         self.chat = ChatPanel(engine, worker, settings, self.toast)
+        self.lanes = LanesPanel(engine, self.toast)
         self.server = ServerPanel(server, settings)
         self.settings = SettingsPanel(settings)
         self._stack = QStackedWidget()
         self._stack.setObjectName("panelArea")
-        for panel in (self.chat, self.server, self.settings):
-            self._stack.addWidget(panel)
+        for name in PANELS:
+            self._stack.addWidget(getattr(self, name))
         self.status = StatusStrip()
         row = QHBoxLayout()
         row.setSpacing(0)
@@ -76,6 +78,8 @@ class MainWindow(QMainWindow):
         self.settings.theme_chosen.connect(theme.apply)
         self.settings.restart_wanted.connect(self.restart_wanted)
         self.chat.settings_wanted.connect(lambda: self.show_panel("settings"))
+        self.lanes.settings_wanted.connect(lambda: self.show_panel("settings"))
+        self.lanes.chat_wanted.connect(lambda: self.show_panel("chat"))
         self._restore_geometry()
         self.show_panel("chat")
         self.show_snapshot(engine.snapshot)
@@ -83,10 +87,10 @@ class MainWindow(QMainWindow):
     @property
     def panel(self) -> str:
         """Name of the panel that is shown."""
-        return _PANELS[self._stack.currentIndex()][0]
+        return PANELS[self._stack.currentIndex()]
 
     def show_panel(self, name: str) -> None:
-        index = next(i for i, (panel, _) in enumerate(_PANELS) if panel == name)
+        index = PANELS.index(name)
         self._stack.setCurrentIndex(index)
         self._nav.button(index).setChecked(True)
         if name == "chat":
@@ -95,6 +99,7 @@ class MainWindow(QMainWindow):
     def show_snapshot(self, snapshot: EngineSnapshot) -> None:
         """Passes the engine's newest state on to whatever shows it."""
         self.chat.show_snapshot(snapshot)
+        self.lanes.show_snapshot(snapshot)
         self.server.show_snapshot(snapshot)
         self.settings.show_snapshot(snapshot)
         self._show_status()
@@ -113,7 +118,7 @@ class MainWindow(QMainWindow):
             Command(tr("chat.new"), self._new_conversation, shortcut_text("new")),
             *(
                 Command(tr("palette.panel", name=tr(f"nav.{name}")), partial(self.show_panel, name), f"Ctrl+{i}")
-                for i, (name, _) in enumerate(_PANELS, start=1)
+                for i, name in enumerate(PANELS, start=1)
             ),
             Command(tr("chat.search"), self._search, shortcut_text("search")),
             Command(tr("options.title"), self._open_options),
@@ -141,8 +146,8 @@ class MainWindow(QMainWindow):
         layout.setContentsMargins(8, 10, 8, 10)
         layout.setSpacing(2)
         self._nav = QButtonGroup(self)
-        for index, (name, icon) in enumerate(_PANELS):
-            nav = IconTextButton(icon, "", "nav")
+        for index, name in enumerate(PANELS):
+            nav = IconTextButton(_ICONS[name], "", "nav")
             nav.setCheckable(True)
             nav.setToolTip(f"{tr(f'nav.{name}')} (Ctrl+{index + 1})")
             nav.setAccessibleName(tr(f"nav.{name}"))
@@ -163,7 +168,7 @@ class MainWindow(QMainWindow):
             (shortcut("quit"), self.close),
         ):
             QShortcut(keys, self).activated.connect(then)
-        for i, (name, _) in enumerate(_PANELS, start=1):
+        for i, name in enumerate(PANELS, start=1):
             QShortcut(QKeySequence(f"Ctrl+{i}"), self).activated.connect(lambda name=name: self.show_panel(name))
 
     # Doing
@@ -209,7 +214,7 @@ class MainWindow(QMainWindow):
         super().resizeEvent(event)
         narrow = self.width() < _NARROW
         self._sidebar.setFixedWidth(_SIDEBAR_NARROW if narrow else _SIDEBAR)
-        for index, (name, _) in enumerate(_PANELS):
+        for index, name in enumerate(PANELS):
             self._nav.button(index).setText("" if narrow else "  " + tr(f"nav.{name}"))
 
     def _restore_geometry(self) -> None:

@@ -57,9 +57,12 @@ class PanelHeader(QWidget):
 
 
 class ScrolledColumn(QScrollArea):
-    """A column of controls at most ``width`` pixels wide, scrolled when the window is too low."""
+    """A column of controls at most ``width`` pixels wide, scrolled when the window is too low.
 
-    def __init__(self, width: int, parent: QWidget | None = None) -> None:
+    ``margin``: pixels at its sides.
+    """
+
+    def __init__(self, width: int, parent: QWidget | None = None, *, margin: int = 32) -> None:
         super().__init__(parent)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -72,9 +75,9 @@ class ScrolledColumn(QScrollArea):
         self.column.setContentsMargins(0, 0, 0, 0)
         self.column.setSpacing(8)
         outer = QHBoxLayout(content)
-        outer.setContentsMargins(32, 24, 32, 32)
+        outer.setContentsMargins(margin, 24, margin, 32)
         outer.addStretch(1)
-        outer.addWidget(inner, 100)
+        outer.addWidget(inner, 1000)
         outer.addStretch(1)
         self.setWidget(content)
 

@@ -26,6 +26,12 @@ class Tokens:
     good: str
     warn: str
     bad: str
+    track: str
+    """Ground of a bar or a map where nothing is."""
+    class_interactive: str
+    class_agent: str
+    page_shared: str
+    page_kept: str
     code_keyword: str
     code_string: str
     code_number: str
@@ -56,6 +62,11 @@ LIGHT = Tokens(
     good="#2A7348",
     warn="#8A5A00",
     bad="#B3261E",
+    track="#F0EEEA",
+    class_interactive="#3D6A94",
+    class_agent="#6B8F80",
+    page_shared="#8A6AA3",
+    page_kept="#9A9389",
     code_keyword="#7A3E9D",
     code_string="#2A7348",
     code_number="#8A5A00",
@@ -80,6 +91,11 @@ DARK = Tokens(
     good="#5BBE84",
     warn="#E0A93B",
     bad="#F2695F",
+    track="#282522",
+    class_interactive="#7FA8D1",
+    class_agent="#7DA491",
+    page_shared="#B79AD0",
+    page_kept="#7C756A",
     code_keyword="#C99BE8",
     code_string="#8CCB9B",
     code_number="#E0A93B",
