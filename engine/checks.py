@@ -88,13 +88,18 @@ def _reusable(request: Request) -> bool:
     return isinstance(request, RetainRequest) or request.prefix is None
 
 
+def _reads_all(request: ReadRequest) -> bool:
+    """Whether a read runs all layers from the prompt's start: else its state is of no use to other prompts."""
+    return request.prefix is None and bool(request.labels)
+
+
 def _marks(request: Request, page_size: int) -> tuple[int, ...]:
     """Where chunks end and state is kept. Reading less than a page again is cheaper than a chunk's end."""
     marks, length = request.prompt.marks, len(request.prompt)
     whole = all(isinstance(mark, int) and not isinstance(mark, bool) for mark in marks)
     if not whole or list(marks) != sorted(set(marks)) or (marks and not 0 < marks[0] <= marks[-1] <= length):
         raise RequestError(f"Marks are ascending positions from 1 to the prompt's {length}.", param="marks")
-    if not isinstance(request, GenerateRequest):
+    if isinstance(request, RetainRequest) or (isinstance(request, ReadRequest) and not _reads_all(request)):
         return ()
     return tuple(mark for mark in marks if mark >= page_size)
 

@@ -155,6 +155,19 @@ def test_reads_and_scored_prompts(load_tiny: LoadTiny) -> None:
     assert len(scored.prompt) == 130
 
 
+def test_questions_about_one_state_read_it_once(load_tiny: LoadTiny) -> None:
+    """Reads of labels leave snapshots at their marks too."""
+    engine, cold = load_tiny(), load_tiny()
+    state = prompt(engine, 150, marks=(150,))
+    read(engine, branch(engine, state, 20, 1), labels=(1, 2))
+    second = read(engine, branch(engine, state, 25, 2), labels=(1, 2))
+    assert second.end.usage.cached_tokens == 150
+    wanted = read(cold, branch(cold, state, 25, 2), labels=(1, 2))
+    assert second.scores is not None
+    assert wanted.scores is not None
+    np.testing.assert_array_equal(second.scores.labels, wanted.scores.labels)
+
+
 def test_kept_state_gives_way(load_tiny: LoadTiny) -> None:
     """Requests that need the pool get it; agents' state goes first; slots are not exceeded."""
     engine = load_tiny(lanes=2, max_context=512, kv_tokens=512, retained_limit=3, host_tier=0)
