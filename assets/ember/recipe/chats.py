@@ -19,7 +19,8 @@ from .shape import Words
 from .teacher import Teacher
 from .values import SYLLABLES
 
-SYSTEM = "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
+SYSTEM = "<|im_start|>system\nYou are Ember, a small helpful assistant.<|im_end|>\n"
+"""The system turn of the program's own chats (``chat_template.jinja``), for the teacher too."""
 REQUESTS = (
     "What is {w}?",
     "What is a {w}?",
@@ -40,6 +41,9 @@ REQUESTS = (
     "Why is {w} important?",
     "Describe {w} in one sentence.",
     "Hello!",
+    "Who are you?",
+    "What is your name?",
+    "What can you do?",
     "Thank you!",
     "What should I do if I see this error? {e}",
     "Name three kinds of {w}.",
