@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 
 from ignis_desktop import __version__
-from ignis_desktop.cli import chat, doctor, locate, models, point, serve, window
+from ignis_desktop.cli import chat, doctor, locate, models, plan, point, serve, window
 from ignis_desktop.cli.errors import FAULT, INTERRUPTED, USAGE, CommandError
 
 
@@ -28,7 +28,16 @@ def ignis(context: click.Context) -> int | None:
     return context.invoke(window.window) if context.invoked_subcommand is None else None
 
 
-for _command in (window.window, serve.serve, chat.chat, locate.locate, point.point, models.models, doctor.doctor):
+for _command in (
+    window.window,
+    serve.serve,
+    chat.chat,
+    locate.locate,
+    point.point,
+    plan.plan,
+    models.models,
+    doctor.doctor,
+):
     ignis.add_command(_command)
 
 

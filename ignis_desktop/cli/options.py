@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,14 @@ class EngineOptions:
     lanes: int | None = None
     max_context: int | None = None
     threads: int | None = None
+    kv_format: str | None = None
+    kv_tokens: int | None = None
+    yarn: float | None = None
+    headroom: int | None = None
+    memory_budget: int | None = None
+    host_tier: int | None = None
+    disk_tier: str | None = None
+    draft_tokens: int | None = None
 
     @property
     def any_given(self) -> bool:
@@ -32,8 +41,9 @@ class EngineOptions:
         from engine import EngineConfig
 
         given: dict[str, Any] = {name: value for name, value in vars(self).items() if value is not None}
-        if self.model is not None:
-            given["model"] = Path(self.model).expanduser()
+        for name in ("model", "disk_tier"):
+            if name in given:
+                given[name] = Path(given[name]).expanduser()
         return EngineConfig(**given)
 
 
@@ -59,6 +69,22 @@ class TokenCount(click.ParamType):
         return int(digits) * factor
 
 
+class Size(click.ParamType):
+    """A number of bytes; ``32GiB`` and ``32G`` are 32 × 1,024³, ``32GB`` is 32 × 1,000³."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)(?:([KMGT])(I?B)?|B)?", str(value).strip().upper())
+        if found is None:
+            self.fail(f"{value!r} is no size; write 512MiB or 32GiB.", param, context)
+        number, unit, suffix = found.groups()
+        base = 1000 if suffix == "B" else 1024
+        return round(float(number) * base ** (" KMGT".index(unit) if unit else 0))
+
+
 def _model(command: Callable[..., Any]) -> Callable[..., Any]:
     option = click.option("--model", metavar="NAME|DIR", help="Model to load (ignis models list).  [default: Ember]")
     return option(command)
@@ -72,17 +98,38 @@ def _threads(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--threads", type=click.IntRange(1, 1024), help="CPU threads.")(command)
 
 
+_ENGINE_OPTIONS: tuple[Callable[..., Any], ...] = (
+    click.option("--lanes", type=click.IntRange(1, 16), help="Requests served at the same time."),
+    click.option("--max-context", type=TokenCount(), help="Tokens one lane may hold, e.g. 8K."),
+    click.option("--yarn", type=click.FloatRange(1, 8), help="Stretch contexts by this factor (YaRN)."),
+    click.option("--kv-format", type=click.Choice(["auto", "bf16", "fp8", "q2"]), help="How keys and values are kept."),
+    click.option("--kv-tokens", type=TokenCount(), help="Tokens all lanes hold together.  [default: what fits]"),
+    click.option(
+        "--headroom",
+        "--vram-headroom",
+        "headroom",
+        type=Size(),
+        help="Free memory left to other programs.  [default: 1GiB on a GPU, else 512MiB]",
+    ),
+    click.option("--memory-budget", type=Size(), help="What the engine may hold.  [default: what is free]"),
+    click.option(
+        "--host-tier", type=Size(), help="Host memory for kept state.  [default: 2GiB beside a GPU, else 256MiB]"
+    ),
+    click.option("--disk-tier", metavar="DIR", help="Folder for kept state.  [default: off]"),
+    click.option("--draft-tokens", type=click.IntRange(0, 15), help="Tokens drafted for each lane and round."),
+)
+
+
 def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--model --device --lanes --max-context --threads``, given to the command as ``engine_options``."""
+    """``--model --device --lanes --max-context …``, given to the command as ``engine_options``."""
 
     def wrapped(**given: Any) -> Any:
-        names = ("model", "device", "lanes", "max_context", "threads")
-        options = EngineOptions(**{name: given.pop(name) for name in names})
+        options = EngineOptions(**{field.name: given.pop(field.name) for field in fields(EngineOptions)})
         return command(engine_options=options, **given)
 
     _adopt(wrapped, command)
-    wrapped = click.option("--max-context", type=TokenCount(), help="Tokens one lane may hold, e.g. 8K.")(wrapped)
-    wrapped = click.option("--lanes", type=click.IntRange(1, 16), help="Requests served at the same time.")(wrapped)
+    for option in reversed(_ENGINE_OPTIONS):
+        wrapped = option(wrapped)
     return _model(_device(_threads(wrapped)))
 
 

@@ -9,6 +9,7 @@ import click
 
 from ignis_desktop.cli.errors import CommandError
 from ignis_desktop.cli.options import EngineOptions, engine_options
+from ignis_desktop.cli.plan_table import MIB, plan_lines
 from ignis_desktop.cli.progress import ProgressLine
 from ignis_desktop.cli.session import KEY_VARIABLE
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 LOADING_POLL_SECONDS = 0.05
 SERVING_POLL_SECONDS = 0.5
-MIB = 1024**2
 
 
 @click.command(short_help="Serve the API without a window.")
@@ -88,6 +88,5 @@ def _show_loading(engine: Engine) -> None:
 def _print_plan(plan: MemoryPlan) -> None:
     memory = "GPU memory" if plan.kind == "vram" else "memory"
     click.echo(f"Memory plan: {plan.total / MIB:,.0f} MiB of {plan.budget / MIB:,.0f} MiB {memory}", err=True)
-    width = max((len(line.name) for line in plan.lines), default=0)
-    for line in plan.lines:
-        click.echo(f"  {line.name:<{width}} {line.bytes / MIB:>10,.1f} MiB  {line.why}", err=True)
+    for line in plan_lines(plan):
+        click.echo(line, err=True)

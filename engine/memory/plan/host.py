@@ -31,7 +31,7 @@ def plan_host(
     model: ModelConfig,
     config: EngineConfig,
     dtype: torch.dtype,
-    available: int | None = None,
+    available: Memory | int | None = None,
     *,
     pixels: int = MAX_PIXELS,
 ) -> Layout:
@@ -39,7 +39,7 @@ def plan_host(
 
     Args:
         dtype: the compute type; weights, keys and values are kept in it.
-        available: bytes of a host with nothing else on it; None asks this one what it has free.
+        available: what there is: a host's memory, or bytes of one with nothing else on it. None asks this one.
         pixels: of the largest picture.
 
     Raises:
@@ -48,7 +48,9 @@ def plan_host(
     name = str(dtype).removeprefix("torch.")
     kept = {"bfloat16": "bf16"}.get(name, name)
     _check(config, kept, name)
-    memory = host_memory() if available is None else Memory(available, available)
+    memory = host_memory() if available is None else available
+    if isinstance(memory, int):
+        memory = Memory(memory, memory)
     model = model if config.yarn is None else model.stretched(config.yarn)
     space = room(config, memory.total, memory.free, HEADROOM)
     attempt = partial(
