@@ -46,6 +46,23 @@ def test_clear_and_copy(state: LaneState, text: TextConfig) -> None:
     assert contents(state, text) == [6.0, 2.0, 0.0, 4.0, 5.0, 0.0]
 
 
+def test_a_shelf_holds_copies(state: LaneState, text: TextConfig) -> None:
+    """To it and back, every byte of the one slot and of no other."""
+    shelf = state.shelf(3)
+    assert shelf.dtype == state.dtype == torch.bfloat16
+    assert shelf.nbytes == 3 * state.slot_bytes
+    for part in state.slot(4):
+        part.copy_(torch.randn(part.shape))
+    before = [part.clone() for part in state.slot(4)]
+    state.copy_to(4, shelf, 1)
+    state.clear(4)
+    for number in (0, 2):
+        assert not any(part.any() for part in shelf.slot(number))
+    shelf.copy_to(1, state, 0)
+    assert all(map(torch.equal, state.slot(0), before))
+    assert contents(state, text)[1:] == [2.0, 3.0, 4.0, 0.0, 6.0]
+
+
 @pytest.mark.parametrize("slots", GROUPS, ids=str)
 def test_lanes_of_a_round(state: LaneState, text: TextConfig, slots: list[int]) -> None:
     """Read, change, store back: exactly the named slots change, each by its own row."""

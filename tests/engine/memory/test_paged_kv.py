@@ -89,6 +89,29 @@ def test_copy_page(text: TextConfig) -> None:
         assert torch.equal(copied_values, values)
 
 
+@pytest.mark.parametrize("tokens", [1, SIZE])
+def test_copies_out_and_in(text: TextConfig, tokens: int) -> None:
+    """A whole page or its first tokens, in all layers, and no other page."""
+    kv = make(text)
+    for page in range(PAGES):
+        kv.page(page).copy_(torch.randn(kv.page(page).shape))
+    before = [kv.page(page).clone() for page in range(PAGES)]
+    out = kv.host_pages(2)
+    assert out.shape == (2, len(text.full_layers), 2, SIZE, text.num_kv_heads, text.head_dim)
+    assert out[0].nbytes == kv.page_bytes
+    out.fill_(-1.0)
+    kv.copy_out(3, out[1, :, :, :tokens])
+    assert torch.equal(out[1, :, :, :tokens], before[3][:, :, :tokens])
+    assert (out[1, :, :, tokens:] == -1).all()
+    assert (out[0] == -1).all()
+    kv.copy_in(out[1, :, :, :tokens], 8)
+    for page in range(PAGES):
+        expected = before[page].clone()
+        if page == 8:
+            expected[:, :, :tokens] = before[3][:, :, :tokens]
+        assert torch.equal(kv.page(page), expected)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_size_is_what_the_plan_counts(text: TextConfig, dtype: torch.dtype) -> None:
     kv = PagedKV(text, PAGES, SIZE, torch.device("cpu"), dtype)
