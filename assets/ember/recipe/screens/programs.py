@@ -14,6 +14,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,9 @@ import numpy as np
 from PIL import Image
 
 from .capture import Session
+from .icons import Concepts
 from .pack import encode_picture
+from .words import load_labels
 
 # command, part of the window's title, keys that open menus (one screen each, besides the plain window)
 PROGRAMS: dict[str, tuple[list[str], str, list[str]]] = {
@@ -106,7 +109,31 @@ def items_of(elements: list[dict[str, Any]], width: int, height: int, scale: int
             queries.append({"q": said[:1].lower() + said[1:], "by": "function"})
         items.append({"box": [x0, y0, x1, y1], "kind": kind, "queries": queries})
     menu = [item["box"] for item in items if item["kind"] == "menuitem"]
-    return [item for item in items if item["kind"] == "menuitem" or not any(_meet(item["box"], box) for box in menu)]
+    seen = [item for item in items if item["kind"] == "menuitem" or not any(_meet(item["box"], box) for box in menu)]
+    return with_functions(seen)
+
+
+@lru_cache
+def _functions() -> dict[str, list[str]]:
+    """What the labels and icons of `labels.txt` and `concepts.txt` are for, by their lower-case names."""
+    table: dict[str, list[str]] = {}
+    for spellings, _, phrases in load_labels():
+        for name in spellings:
+            table.setdefault(name.lower().rstrip("."), phrases[:-1])
+    for concept in Concepts().by_name.values():
+        for name in concept.names:
+            table.setdefault(name.lower(), concept.functions[:-1])
+    return table
+
+
+def with_functions(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The items with what they are for, where their names are known and nothing else on the screen does the same."""
+    names = [item["queries"][0]["q"].lower().rstrip(".… ") for item in items]
+    meant = [_functions().get(name, []) for name in names]
+    uses = Counter(phrase for phrases in meant for phrase in phrases)
+    for item, phrases in zip(items, meant, strict=True):
+        item["queries"] += [{"q": phrase, "by": "function"} for phrase in phrases if uses[phrase] == 1]
+    return items
 
 
 def _meet(a: list[float], b: list[float]) -> bool:
