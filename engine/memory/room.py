@@ -40,7 +40,8 @@ class Room:
             idle = {held: kept for held, kept in _last_holders(states).items() if self._held.idle(held)}
             if len(idle) < short:
                 return False
-            first = next(kept for kept in states if kept in idle.values())
+            holders = set(idle.values())
+            first = next(kept for kept in states if kept in holders)
             # From the end: beginnings are what other prompts are likely to share.
             going = [held for held in reversed(first.held) if idle.get(held) is first][:short]
             if self.units(len(going), below=first, spare=spare, explicit=explicit):
@@ -57,7 +58,8 @@ class Room:
             spilled = {held: kept for held, kept in _last_holders(states).items() if held.unit is not None}
             if self._host.units.free + len(spilled) < count:
                 return False
-            self._evict(next(kept for kept in states if kept in spilled.values()))
+            holders = set(spilled.values())
+            self._evict(next(kept for kept in states if kept in holders))
         return True
 
     def slot(self, *, explicit: bool) -> bool:

@@ -10,15 +10,16 @@ import torch
 
 from engine.memory.prefix_hash import prefix_chain
 from tests.engine.memory.test_disk_tier import PROMPT, tier
-from tests.engine.memory.world import SIZE, World
+from tests.engine.memory.world import DEVICES, SIZE, World
 
 
 @pytest.mark.parametrize(("host", "evicted"), [(0, [4, 10, 7]), (3, [4, 10])])
-def test_what_is_evicted_comes_back_bit_for_bit(tmp_path: Path, host: int, evicted: list[int]) -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_what_is_evicted_comes_back_bit_for_bit(tmp_path: Path, host: int, evicted: list[int], device: str) -> None:
     """Over a restart, on and off a page's edge, from the pool and from the host tier."""
     prompts = {4: [0] * 4, 10: [1] * 10, 7: [2] * 7}
     with tier(tmp_path) as disk:
-        world = World(host=host, disk=disk)
+        world = World(host=host, disk=disk, device=device)
         for ids in prompts.values():
             world.start(0, ids)
             world.keep(0, ending=True, last=world.running[0].last, request_class="agent")
@@ -29,7 +30,7 @@ def test_what_is_evicted_comes_back_bit_for_bit(tmp_path: Path, host: int, evict
         assert world.keeper.figures().disk_used == disk.used_bytes > 0
         world.keeper.clear()
     with tier(tmp_path) as disk:
-        world = World(host=host, disk=disk)
+        world = World(host=host, disk=disk, device=device)
         assert len(list(disk.folder.glob("*.json"))) == len(evicted), "what is cleared is gone"
         for tokens in evicted:
             ids = prompts[tokens]

@@ -9,7 +9,7 @@ import torch
 
 from engine.memory.kept import Kept
 from engine.messages import BusyError
-from tests.engine.memory.world import World
+from tests.engine.memory.world import DEVICES, World
 
 PROMPT = [1, 2, 3, 4, 5, 6, 7, 0, 1, 2]
 """Two pages and a half."""
@@ -31,9 +31,10 @@ def kept_prompt(world: World, ids: list[int] = PROMPT, **options: Any) -> Kept:
 
 @pytest.mark.parametrize("tokens", [1, 3, 4, 5, 8, 10])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_fork_has_every_byte(tokens: int, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_fork_has_every_byte(tokens: int, dtype: torch.dtype, device: str) -> None:
     """On and off a page's edge, while the lane that made it goes its own way, and twice."""
-    world = World(dtype=dtype)
+    world = World(dtype=dtype, device=device)
     world.start(0, PROMPT[:tokens], total=16)
     kept = world.keep(0)
     assert kept is not None

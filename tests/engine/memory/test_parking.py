@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.engine.memory.world import World
+from tests.engine.memory.world import DEVICES, World
 
 
 @pytest.mark.parametrize("tokens", [1, 4, 6, 8])
 @pytest.mark.parametrize("spilled", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_parked_request_goes_on_bit_for_bit(tokens: int, spilled: bool, dtype: torch.dtype) -> None:
-    world = World(dtype=dtype)
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_parked_request_goes_on_bit_for_bit(tokens: int, spilled: bool, dtype: torch.dtype, device: str) -> None:
+    world = World(dtype=dtype, device=device)
     world.start(0, [1] * tokens, total=12)
     parked, running = world.park(0)
     assert world.keeper.pages_to_resume(parked) == 0

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.memory.kept import Kept
-from tests.engine.memory.world import World
+from tests.engine.memory.world import DEVICES, World
 
 
 def add(world: World, ids: list[int], **options: Any) -> Kept:
@@ -71,8 +71,9 @@ def test_spilled_before_dropped() -> None:
     world.check()
 
 
-def test_what_is_spilled_can_be_started_from() -> None:
-    world = World(pages=4, host=4)
+@pytest.mark.parametrize("device", DEVICES)
+def test_what_is_spilled_can_be_started_from(device: str) -> None:
+    world = World(pages=4, host=4, device=device)
     kept = add(world, [1] * 10)
     assert world.keeper.reclaim(4)
     assert places(kept) == "hhh"

@@ -20,7 +20,8 @@ from engine.memory.prefix_hash import Pictures, prefix_chain, tail_hash
 
 SIZE = 4
 """Tokens of a page."""
-CPU = torch.device("cpu")
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+"""Where the pool and the lanes are; what is kept and spilled is in host memory always."""
 TEXT = TextConfig(
     vocab_size=8,
     hidden_size=3,
@@ -78,16 +79,17 @@ class World:
     """Units of the host tier."""
     disk: DiskTier | None = None
     dtype: torch.dtype = torch.float32
+    device: str = "cpu"
     running: dict[int, Lane] = field(default_factory=dict)
     kept: dict[Kept, tuple[Content, tuple[int, ...], Pictures, Tensor | None]] = field(default_factory=dict)
     """Everything that was ever kept: content, token ids, pictures, last residual."""
 
     def __post_init__(self) -> None:
         self.random = torch.Generator().manual_seed(0)
-        self.kv = PagedKV(TEXT, self.pages, SIZE, CPU, self.dtype)
+        self.kv = PagedKV(TEXT, self.pages, SIZE, torch.device(self.device), self.dtype)
         for page in range(self.pages):
             self.kv.page(page).fill_(float("nan"))  # what was not written must not be taken for content
-        self.state = LaneState(TEXT, self.lanes, CPU, self.dtype)
+        self.state = LaneState(TEXT, self.lanes, torch.device(self.device), self.dtype)
         self.pool = PagePool(self.pages)
         self.keeper = Keeper(
             self.kv,
@@ -115,12 +117,13 @@ class World:
         running.ids.extend(ids)
         shape = (len(self.kv.page(0)), 2, len(ids), TEXT.num_kv_heads, TEXT.head_dim)
         new = self.noise(*shape)
-        rows = self.kv.rows([_Run(len(ids), past, running.pages)]) if ids else torch.zeros(0, dtype=torch.long)
-        for layer, (keys, values) in enumerate(new):
-            self.kv.write(layer, rows, keys, values)
+        if ids:
+            rows = self.kv.rows([_Run(len(ids), past, running.pages)])
+            for layer, (keys, values) in enumerate(new.to(self.device)):
+                self.kv.write(layer, rows, keys, values)
         for part in self.state.slot(lane):
             part.copy_(self.noise(*part.shape).to(part.dtype))
-        conv, recurrent = (part.clone() for part in self.state.slot(lane))
+        conv, recurrent = self._state_of(lane)
         running.content = Content(torch.cat([running.content.kv, new], dim=2), conv, recurrent)
         running.last = self.noise(1, TEXT.hidden_size)
         return running
@@ -135,8 +138,11 @@ class World:
         """What stands in a lane's pages and state."""
         parts = [self.kv.page(page) for page in pages]
         kv = torch.cat(parts, dim=2)[:, :, :tokens] if parts else self.kv.page(0)[:, :, :0]
-        conv, recurrent = (part.clone() for part in self.state.slot(lane))
-        return Content(kv.clone(), conv, recurrent)
+        return Content(kv.to("cpu", copy=True), *self._state_of(lane))
+
+    def _state_of(self, lane: int) -> tuple[Tensor, Tensor]:
+        conv, recurrent = self.state.slot(lane)
+        return conv.to("cpu", copy=True), recurrent.to("cpu", copy=True)
 
     # --- what is kept ------------------------------------------------------------------------------------------
 
