@@ -6,8 +6,9 @@ asks on this machine.
 
 from engine.memory.plan.budget import MAX_PIXELS
 from engine.memory.plan.host import plan_host
-from engine.memory.plan.load import plan_load
+from engine.memory.plan.load import check_runs, plan_load
 from engine.memory.plan.machine import Memory, card_memory, host_memory
+from engine.memory.plan.mend import Mend
 from engine.memory.plan.result import Layout, PlanError
 from engine.memory.plan.vram import plan_vram
 from engine.memory.plan.weights import Weights, as_stored, published, unpacked
@@ -16,10 +17,12 @@ __all__ = [
     "MAX_PIXELS",
     "Layout",
     "Memory",
+    "Mend",
     "PlanError",
     "Weights",
     "as_stored",
     "card_memory",
+    "check_runs",
     "host_memory",
     "plan_host",
     "plan_load",

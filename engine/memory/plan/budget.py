@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from engine.config import EngineConfig, ModelConfig
-from engine.memory.plan.mend import mends
+from engine.memory.plan.mend import Mend, mends
 from engine.memory.plan.result import PlanError
 from engine.messages import MemoryLine
 
@@ -136,9 +136,9 @@ def refusal(
     ways = mends(replace(config, max_context=context), context, fits, formats)
     spare = space.headroom - attempt.short
     if config.memory_budget is not None and spare >= 0:
-        ways.append(f"--memory-budget {ceil((space.budget + attempt.short) / MIB)}MiB")
+        ways.append(Mend((("memory_budget", ceil((space.budget + attempt.short) / MIB) * MIB),)))
     elif config.memory_budget is None and spare >= LEAST_HEADROOM:
-        ways.append(f"--headroom {spare // MIB}MiB")
+        ways.append(Mend((("headroom", spare // MIB * MIB),)))
     if ways:
         advice = f"{ways[0]} fits" + "".join(f", or {way}" for way in ways[1:])
     elif attempt.short <= space.other:
@@ -150,4 +150,5 @@ def refusal(
         f"{context:,} tokens of context need {attempt.short:,} bytes more than the {space.budget:,} that may be taken "
         f"({space.headroom:,} stay free{held}): {advice}.",
         short=attempt.short,
+        mends=ways,
     )

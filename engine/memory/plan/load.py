@@ -31,15 +31,7 @@ def plan_load(
     if device.type != "cuda":
         return plan_host(model, config, dtype, pixels=pixels)
     name = str(dtype).removeprefix("torch.")
-    if config.kv_format in sizes.PACKED or (config.kv_format == "bf16" and name != "bfloat16"):
-        raise PlanError(
-            f"The engine keeps keys and values in {name}, not yet in {config.kv_format}: leave out --kv-format "
-            "(ignis plan shows what it would take)."
-        )
-    if config.draft_tokens:
-        raise PlanError(
-            "The engine does not draft yet: leave out --draft-tokens (ignis plan shows what it would take)."
-        )
+    check_runs(config, name)
     memory = _card(device)
     weights = unpacked(model, dtype.itemsize, name)
     return plan_vram(
@@ -52,6 +44,19 @@ def plan_load(
         pixels=pixels,
         host=host_memory(),
     )
+
+
+def check_runs(config: EngineConfig, name: str) -> None:
+    """Raises ``PlanError`` for what can be planned for a card but not run there yet; ``name`` is the compute type."""
+    if config.kv_format in sizes.PACKED or (config.kv_format == "bf16" and name != "bfloat16"):
+        raise PlanError(
+            f"The engine keeps keys and values in {name}, not yet in {config.kv_format}: leave out --kv-format "
+            "(ignis plan shows what it would take)."
+        )
+    if config.draft_tokens:
+        raise PlanError(
+            "The engine does not draft yet: leave out --draft-tokens (ignis plan shows what it would take)."
+        )
 
 
 def _card(device: torch.device) -> Memory:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from engine.memory.plan.mend import Mend
 from engine.messages import EngineError, MemoryPlan
 
 
 class PlanError(EngineError):
-    """The plan does not fit; the message names the shortfall and what would mend it. ``short`` is the shortfall in
-    bytes, 0 when no amount of memory would help."""
+    """The plan does not fit; the message names the shortfall and what would mend it.
 
-    def __init__(self, message: str, *, short: int = 0) -> None:
+    ``short`` is the shortfall in bytes, 0 when no amount of memory would help; ``mends`` is what the message advises.
+    """
+
+    def __init__(self, message: str, *, short: int = 0, mends: Sequence[Mend] = ()) -> None:
         super().__init__(message, code="plan_does_not_fit")
         self.short = short
+        self.mends = tuple(mends)
 
 
 @dataclass(frozen=True)
