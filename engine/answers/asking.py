@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -137,6 +137,42 @@ def run(
     """Submit a request and wait for its end. Raises what it failed with, or ``CancelledError``."""
     stream = engine.submit(request)
     return _wait(stream, on_progress, cancelled)
+
+
+def run_all(
+    engine: Engine, requests: Sequence[ReadRequest], cancelled: Cancelled | None = None
+) -> list[tuple[Scores | None, Finished] | EngineError]:
+    """Submit requests in waves and wait for them: the first alone, so that it leaves what the others start from, then
+    as many at a time as there are lanes.
+
+    Returns what came of each, in order; a fault ends its own request only.
+
+    Raises:
+        CancelledError: ``cancelled`` said so; what was under way is cancelled too.
+    """
+    outcomes: list[tuple[Scores | None, Finished] | EngineError] = []
+    width = 1
+    while len(outcomes) < len(requests):
+        wave: list[Stream | EngineError] = []
+        try:
+            for request in requests[len(outcomes) : len(outcomes) + width]:
+                try:
+                    wave.append(engine.submit(request))
+                except EngineError as error:
+                    wave.append(error)
+            for stream in wave:
+                try:
+                    outcomes.append(stream if isinstance(stream, EngineError) else _wait(stream, None, cancelled))
+                except CancelledError:
+                    raise
+                except EngineError as error:
+                    outcomes.append(error)
+        finally:
+            for stream in wave:
+                if not isinstance(stream, EngineError):
+                    stream.cancel()
+        width = engine.config.lanes
+    return outcomes
 
 
 def _wait(
