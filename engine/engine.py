@@ -329,6 +329,7 @@ class Engine:
             self._publish(scheduler)
         self._board.enter("draining")
         scheduler.cancel_all()
+        scheduler.lanes.keeper.save()
         self._publish(scheduler, force=True)
 
     def _take_commands(self, scheduler: Scheduler) -> bool:

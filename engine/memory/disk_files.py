@@ -27,6 +27,8 @@ from engine.memory.stored import StoredState
 from engine.messages import RequestClass
 
 FORMAT = 1
+_HEADER_BYTES = 4096
+"""A header's size, as file systems round it up."""
 _FOLDER = "ignis-states"
 _OURS = re.compile(r"([0-9a-f]{32})\.(safetensors|json)(\.part)?")
 _log = logging.getLogger(__name__)
@@ -49,6 +51,11 @@ class Entry:
     data_bytes: int
     checksum: str
     """BLAKE2b of the data file, 32 bytes in hex."""
+
+    @property
+    def nbytes(self) -> int:
+        """What both files take."""
+        return self.data_bytes + _HEADER_BYTES
 
 
 _FIELDS = tuple(field.name for field in dataclass_fields(Entry) if field.name != "key")

@@ -44,7 +44,7 @@ class DiskTier:
         self._changed = threading.Condition()
         found = disk_files.scan(self.folder, identity=identity, block=block)
         self._entries = OrderedDict((entry.key, entry) for entry in found)
-        self._used = sum(entry.data_bytes for entry in found)
+        self._used = sum(entry.nbytes for entry in found)
         self._make_room(0)
         self._waiting: deque[StoredState] = deque()
         self._pending: dict[bytes, int] = {}
@@ -115,7 +115,7 @@ class DiskTier:
         entry = disk_files.write(self.folder, state, identity=self._identity, block=self._block)
         with self._changed:
             self._entries[entry.key] = entry
-            self._used += entry.data_bytes
+            self._used += entry.nbytes
             self._make_room(0)
 
     def _make_room(self, nbytes: int) -> None:
@@ -125,7 +125,7 @@ class DiskTier:
     def _discard(self, key: bytes) -> None:
         entry = self._entries.pop(key, None)
         if entry is not None:
-            self._used -= entry.data_bytes
+            self._used -= entry.nbytes
             disk_files.remove(self.folder, key)
 
     # --- reading -----------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -102,13 +102,14 @@ class HeldPages:
         """Whether it is in the pool and no lane shares it: spilling it frees a page."""
         return held.page is not None and self._pages.count(held.page) == 1
 
-    def spill(self, held: HeldPage) -> None:
-        """Move an idle page to the host tier, where a unit must be free."""
-        assert held.page is not None
-        held.unit = self._host.store(held.page)
-        del self._by_page[held.page]
-        self._pages.release([held.page])
-        held.page = None
+    def spill(self, going: Sequence[HeldPage]) -> None:
+        """Move idle pages to the host tier. Raises ``MemoryError`` when too few units are free (ask first)."""
+        for held, unit in zip(going, self._host.units.take(len(going)), strict=True):
+            assert held.page is not None
+            self._host.store(held.page, unit)
+            del self._by_page[held.page]
+            self._pages.release([held.page])
+            held.page, held.unit = None, unit
 
     def restore(self, held: HeldPage, page: int) -> None:
         """Move a spilled page into ``page``, taken from the pool for it."""

@@ -35,11 +35,9 @@ class HostTier:
         """View of a unit, shaped like :meth:`PagedKV.page`."""
         return self._arena[unit]
 
-    def store(self, page: int) -> int:
-        """Copy a page into a free unit and return that. Raises ``MemoryError`` when there is none (ask first)."""
-        (unit,) = self.units.take(1)
+    def store(self, page: int, unit: int) -> None:
+        """Copy a page into a unit that was taken for it."""
         self._kv.copy_out(page, self._arena[unit])
-        return unit
 
     def load(self, unit: int, page: int) -> None:
         """Copy a unit into a page; the unit stays taken."""

@@ -189,10 +189,7 @@ class Keeping:
 
     def _evict(self, kept: Kept) -> None:
         self._evictions += 1
-        if self._disk is not None and kept.key is not None:
-            nbytes = kept.tokens * self._kv.page_bytes // self._size + self._shelf.slot_bytes
-            if self._disk.wants(kept.key, nbytes):
-                self._disk.offer(self._stored(kept, kept.key))
+        self._write(kept)
         self._remove(kept)
 
     def _remove(self, kept: Kept) -> None:
@@ -201,6 +198,12 @@ class Keeping:
             self._held.release(held)
 
     # --- the disk tier -----------------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Hand everything kept to the disk tier, the last to go first, as far as its queue takes it: before the end of
+        the process."""
+        for kept in reversed(self._store.in_order()):
+            self._write(kept)
 
     def adopt(self, stored: StoredState) -> Kept | None:
         """Keep a state that the disk tier read: in the host tier, or in the pool where that has no room.
@@ -232,6 +235,14 @@ class Keeping:
         self._keep_last(kept, stored.last)
         self._store.add(kept)
         return kept
+
+    def _write(self, kept: Kept) -> None:
+        """Hand a copy to the disk tier, if there is one and it wants it."""
+        if self._disk is None or kept.key is None:
+            return
+        nbytes = kept.tokens * self._kv.page_bytes // self._size + self._shelf.slot_bytes
+        if self._disk.wants(kept.key, nbytes):
+            self._disk.offer(self._stored(kept, kept.key))
 
     def _stored(self, kept: Kept, key: bytes) -> StoredState:
         """A copy of all of a state."""

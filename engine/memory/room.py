@@ -74,8 +74,7 @@ class Room:
 
     def spill(self, going: Sequence[HeldPage]) -> None:
         """Move idle pages to units that are free."""
-        for held in going:
-            self._held.spill(held)
+        self._held.spill(going)
         self.spills += bool(going)
 
     def _states(self, spare: Kept | None, explicit: bool, below: Kept | None) -> list[Kept]:

@@ -47,6 +47,26 @@ def test_what_is_evicted_comes_back_bit_for_bit(tmp_path: Path, host: int, evict
             world.finish(0)
 
 
+def test_what_is_kept_outlives_the_process_too(tmp_path: Path) -> None:
+    world = World()
+    world.keeper.save()  # without a disk tier there is nothing to do
+    with tier(tmp_path) as disk:
+        world = World(disk=disk)
+        for ids in ([1] * 5, [2] * 6, [3] * 9):
+            world.start(0, ids)
+            world.keep(0, ending=True)
+            world.finish(0)
+        world.keeper.reclaim(9)  # wherever they lie
+        world.keeper.save()
+        assert len(world.alive()) == 3
+        world.check()
+    with tier(tmp_path) as disk:
+        for ids in ([1] * 5, [2] * 6, [3] * 9):
+            found = disk.fetch([*ids, 0], prefix_chain([*ids, 0], SIZE), limit=99)
+            assert found is not None
+            assert found.tokens == len(ids)
+
+
 def test_dropped_and_keyless_states_are_not_written(tmp_path: Path) -> None:
     with tier(tmp_path) as disk:
         world = World(host=0, disk=disk)

@@ -82,7 +82,9 @@ def test_it_outlives_the_process(tmp_path: Path) -> None:
     with tier(tmp_path) as disk:
         put(disk, prefix(8))
         used = disk.used_bytes
-        assert used == sum(file.stat().st_size for file in disk.folder.glob("*.safetensors")) > 0
+        sizes = [file.stat().st_size for file in disk.folder.glob("*.safetensors")]
+        assert [used] == [size + 4096 for size in sizes]
+        assert all(file.stat().st_size <= 4096 for file in disk.folder.glob("*.json"))
     with tier(tmp_path) as disk:
         assert disk.used_bytes == used
         found = fetch(disk)

@@ -79,6 +79,25 @@ def test_pages_shared_with_lanes_stay() -> None:
     world.check()
 
 
+def test_parked_siblings_share_their_beginning() -> None:
+    """The last that goes on takes the common pages with it."""
+    world = World()
+    world.start(0, [1] * 8)
+    kept = world.keep(0)
+    world.finish(0)
+    assert kept is not None
+    world.fork(kept, 0, 12)
+    world.fork(kept, 1, 12)
+    world.keeper.clear()
+    one, other = world.park(0), world.park(1)
+    world.resume(*one, 0)
+    world.check()
+    world.finish(0)
+    assert world.pool.free == 12 - 3
+    world.resume(*other, 0)
+    world.check()
+
+
 def test_kept_state_leaves_what_is_parked() -> None:
     world = World(host=0)
     world.start(0, [1] * 8)

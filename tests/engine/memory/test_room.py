@@ -19,6 +19,16 @@ def add(world: World, ids: list[int], **options: Any) -> Kept:
     return kept
 
 
+def continued(world: World, kept: Kept, ids: list[int], **options: Any) -> Kept:
+    """A longer prompt that started from a kept one, kept too."""
+    world.fork(kept, 0, kept.tokens + len(ids))
+    world.grow(0, ids)
+    longer = world.keep(0, ending=True, **options)
+    world.finish(0)
+    assert longer is not None
+    return longer
+
+
 def places(kept: Kept) -> str:
     """Where its pages lie: p(ool) or h(ost), in order."""
     return "".join("h" if held.page is None else "p" for held in kept.held)
@@ -117,13 +127,8 @@ def test_a_shared_page_stays_for_the_last_that_holds_it() -> None:
     """The beginning of an old and a new prompt is as new as the new one."""
     world = World(pages=8, host=8)
     short = add(world, eight(1))
-    world.fork(short, 0, 12)
-    world.grow(0, [1, 1, 1, 1])
-    long = world.keep(0, ending=True)
-    world.finish(0)
-    assert long is not None
+    long = continued(world, short, [1] * 4)
     between = add(world, eight(2))
-    assert world.keeper.get("") is None
     world.fork(long, 0, 12)  # the newest of the three
     world.finish(0)
     assert world.keeper.reclaim(5)
@@ -137,11 +142,7 @@ def test_a_shared_page_stays_for_the_last_that_holds_it() -> None:
 def test_dropping_leaves_what_others_hold() -> None:
     world = World(pages=8, host=0)
     short = add(world, eight(1))
-    world.fork(short, 0, 12)
-    world.grow(0, [1, 1, 1, 1])
-    long = world.keep(0, ending=True)
-    world.finish(0)
-    assert long is not None
+    long = continued(world, short, [1] * 4)
     assert world.keeper.reclaim(6)
     assert world.alive() == [short], "the longer one's own page was enough; the common ones stay"
     world.check()
@@ -180,6 +181,29 @@ def test_a_spilled_one_to_start_from_is_spared_too() -> None:
     assert world.alive() == [mine]
     assert other not in world.alive()
     world.fork(mine, 0, 9)
+    world.check()
+
+
+def test_what_the_spared_one_shares_is_spared() -> None:
+    world = World(pages=8, host=8)
+    short = add(world, eight(1))
+    long = continued(world, short, [1] * 4)
+    assert not world.keeper.reclaim(6, spare=long)
+    assert world.keeper.reclaim(6, spare=short)
+    assert (places(short), places(long)) == ("pp", "pph")
+
+
+def test_units_that_a_better_state_shares_are_not_to_be_had() -> None:
+    """Dropping the other would free none of them, so it stays."""
+    world = World(pages=8, host=3)
+    short = add(world, eight(1), request_class="agent")
+    long = continued(world, short, [1] * 4)
+    assert world.keeper.reclaim(8)
+    assert (places(short), places(long)) == ("hh", "hhh")
+    newer = add(world, eight(2), request_class="agent")
+    assert world.keeper.reclaim(8)
+    assert newer not in world.alive()
+    assert world.alive() == [short, long]
     world.check()
 
 
