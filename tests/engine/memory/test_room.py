@@ -142,7 +142,7 @@ def test_a_shared_page_stays_for_the_last_that_holds_it() -> None:
 def test_dropping_leaves_what_others_hold() -> None:
     world = World(pages=8, host=0)
     short = add(world, eight(1))
-    long = continued(world, short, [1] * 4)
+    continued(world, short, [1] * 4)
     assert world.keeper.reclaim(6)
     assert world.alive() == [short], "the longer one's own page was enough; the common ones stay"
     world.check()
