@@ -74,8 +74,6 @@ SOURCES = (
     Source("cmake-doc", "BSD-3-Clause", "**/doc/cmake-data/html/**/*.html", 700_000, from_html),
     Source("python-django-doc", "BSD-3-Clause", "**/doc/python-django-doc/html/**/*.html", 900_000, from_html),
     Source("python-sqlalchemy-doc", "MIT", "**/doc/python-sqlalchemy-doc/html/**/*.html", 500_000, from_html),
-    Source("apache2-doc", "Apache-2.0", "**/doc/apache2-doc/manual/en/**/*.html", 600_000, from_html),
-    Source("sqlite3-doc", "public domain", "**/doc/sqlite3/**/*.html", 600_000, from_html),
     Source("nodejs-doc", "MIT", "**/doc/nodejs/api/*.html", 500_000, from_html),
     Source("installation-guide-amd64", "GPL-2+", "**/doc/installation-guide-amd64/en/*.html", 300_000, from_html),
     Source("debian-policy", "GPL-2+", "**/doc/debian-policy/*.html", 250_000, from_html),
