@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QActionGroup, QColor, QGuiApplication, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QActionGroup, QColor, QGuiApplication, QKeySequence, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QMenu, QPushButton, QStyle, QStyleOptionButton, QToolButton, QWidget
 
 from ignis_desktop.widgets import icons
@@ -71,6 +71,11 @@ class IconTextButton(QPushButton):
         if event.type() == QEvent.Type.PaletteChange:
             self._tint()
         super().changeEvent(event)
+
+
+def with_key(hint: str, key: Qt.Key) -> str:
+    """``hint`` with the key that does the same."""
+    return f"{hint} ({QKeySequence(key).toString(QKeySequence.SequenceFormat.NativeText)})"
 
 
 def button(text: str, kind: str = "", parent: QWidget | None = None) -> QPushButton:

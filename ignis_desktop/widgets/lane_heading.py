@@ -33,7 +33,7 @@ class LaneHeading(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
-        painter.setFont(ui_font(11))
+        painter.setFont(ui_font(12))
         painter.setPen(QColor(tokens().secondary))
         columns = Columns.of(self.width())
         self._paint_samples(painter, columns.words[1])
@@ -80,8 +80,10 @@ class LaneHeading(QWidget):
             start = min(max(left, x - wide // 2), left + width - wide)
             painter.drawText(QRect(start, 0, wide, HEIGHT - 1), Qt.AlignmentFlag.AlignVCenter, text)
 
-    def resizeEvent(self, event: QEvent) -> None:
-        self._samples.clear()
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.DevicePixelRatioChange:
+            self._samples.clear()
+        return super().event(event)
 
     def changeEvent(self, event: QEvent) -> None:
         if event.type() == QEvent.Type.PaletteChange:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QContextMenuEvent,
@@ -21,12 +21,13 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QApplication, QMenu, QSizePolicy, QToolTip, QWidget
 
-from ignis_desktop.widgets.buttons import IconButton
-from ignis_desktop.widgets.lane_history import LaneHistory, Span
+from ignis_desktop.widgets.buttons import IconButton, with_key
+from ignis_desktop.widgets.lane_history import LaneHistory
 from ignis_desktop.widgets.lane_timeline import Timeline, tint_colour
-from ignis_desktop.widgets.lane_view import ROW_HEIGHT, STRIP_HEIGHT, Columns, LaneView
+from ignis_desktop.widgets.lane_view import ROW_HEIGHT, STRIP_HEIGHT, Columns, LaneView, span_text
 from ignis_desktop.widgets.texts import tr
 from ignis_desktop.widgets.theme import mono_font, tokens, ui_font
+from ignis_desktop.widgets.tips import plain
 
 _BUTTON = 24
 _TEXT = 40
@@ -63,10 +64,12 @@ class LaneRow(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setFixedHeight(ROW_HEIGHT)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self._park = IconButton("pause", tr("lanes.park"), self, size=_BUTTON)
-        self._cancel = IconButton("x", tr("lanes.cancel"), self, size=_BUTTON)
+        self._park = IconButton("pause", with_key(tr("lanes.park"), Qt.Key.Key_P), self, size=_BUTTON)
+        self._cancel = IconButton("x", with_key(tr("lanes.cancel"), Qt.Key.Key_Delete), self, size=_BUTTON)
         self._park.clicked.connect(lambda: self.park_wanted.emit(self._view.request))
         self._cancel.clicked.connect(lambda: self.cancel_wanted.emit(self._view.request))
+        for button in (self._park, self._cancel):
+            button.installEventFilter(self)
         self._show_buttons()
         self._say()
 
@@ -140,16 +143,16 @@ class LaneRow(QWidget):
             painter.drawText(place.adjusted(_TEXT, 0, 0, 0), _LEFT, tr("lanes.free"))
             return
         painter.fillRect(28, 7, 3, ROW_HEIGHT - 15, tint_colour(view.tint))
-        first, second = ui_font(13), ui_font(11)
+        first, second = ui_font(13), ui_font(12)
         if self._words is None:
             width = place.width() - _TEXT - 12 - self._buttons_width()
             self._words = _elided(first, view.title, width), _elided(second, view.detail, width)
         painter.setFont(first)
         painter.setPen(QColor(theme.text if view.live else theme.secondary))
-        painter.drawText(QRect(_TEXT, 3, place.width(), 17), _LEFT, self._words[0])
+        painter.drawText(QRect(_TEXT, 2, place.width(), 17), _LEFT, self._words[0])
         painter.setFont(second)
         painter.setPen(QColor(theme.secondary))
-        painter.drawText(QRect(_TEXT, 19, place.width(), 14), _LEFT, self._words[1])
+        painter.drawText(QRect(_TEXT, 19, place.width(), 15), _LEFT, self._words[1])
 
     def _paint_strip(self, painter: QPainter) -> None:
         place = self._strip()
@@ -198,7 +201,8 @@ class LaneRow(QWidget):
 
     def _reached(self) -> bool:
         """Whether mouse or keyboard are here or on a button in the row."""
-        return self.underMouse() or self.hasFocus() or self.isAncestorOf(QApplication.focusWidget() or self.window())
+        focus = QApplication.focusWidget()
+        return self.underMouse() or (focus is not None and self.isAncestorOf(focus))
 
     def _buttons_width(self) -> int:
         shown = (not self._cancel.isHidden()) + (not self._park.isHidden())
@@ -206,8 +210,10 @@ class LaneRow(QWidget):
 
     def _show_buttons(self) -> None:
         on = bool(self._view.request) and self._reached()
-        self._cancel.setVisible(on)
-        self._park.setVisible(on and self._view.parkable)
+        for button, shown in ((self._cancel, on), (self._park, on and self._view.parkable)):
+            if button.hasFocus() and not shown:
+                self.setFocus()
+            button.setVisible(shown)
         self._words = None
         self.update()
 
@@ -226,6 +232,12 @@ class LaneRow(QWidget):
     def focusOutEvent(self, event: QFocusEvent) -> None:
         self._show_buttons()
         self.pointed.emit(-1)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
+            self._show_buttons()
+            self.pointed.emit(self.lane if event.type() == QEvent.Type.FocusIn else -1)
+        return super().eventFilter(watched, event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key = event.key()
@@ -260,15 +272,18 @@ class LaneRow(QWidget):
 
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            QToolTip.showText(event.globalPos(), self._tip(event.pos()), self)
+            QToolTip.showText(event.globalPos(), plain(self._tip(event.pos())), self)
             return True
+        if event.type() == QEvent.Type.DevicePixelRatioChange:
+            self._fit()
+            self.update()
         return super().event(event)
 
     def _tip(self, at: QPoint) -> str:
         strip = self._strip()
         if strip.left() <= at.x() <= strip.right():
             span = self.history.at(self._timeline.moment(at.x() - strip.left(), self._now))
-            return _span_text(span, self._now) if span else ""
+            return span_text(span, self._now) if span else ""
         return self._tip_of_request()
 
     def _say(self) -> None:
@@ -279,12 +294,6 @@ class LaneRow(QWidget):
         else:
             words = tr("lanes.spoken_free", lane=number)
         self.setAccessibleName(words)
-
-
-def _span_text(span: Span, now: float) -> str:
-    state = tr(f"lanes.state_{span.state}")
-    seconds = f"{min(span.end, now) - span.start:.1f}"
-    return tr("lanes.span", state=state, who=tr(f"class.{span.tint}"), seconds=seconds)
 
 
 def _elided(font: QFont, text: str, width: int) -> str:

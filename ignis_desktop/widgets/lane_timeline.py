@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from PySide6.QtCore import QPoint, QRect, QRectF, Qt
+from PySide6.QtCore import QPoint, QRect, QRectF
 from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPixmap
 
 from ignis_desktop.widgets.lane_history import SECONDS, LaneHistory, Span
@@ -16,6 +16,8 @@ from ignis_desktop.widgets.theme import tokens
 
 _HATCH = 6
 """Logical pixels from one stripe to the next."""
+_HAIR = 3
+"""Hair's breadths that a span must be wide to be set off from the one before."""
 _PALE = 0.22
 """How much of its tint lies under the stripes."""
 
@@ -39,7 +41,7 @@ class Timeline:
         self._history = history
         self._ring: QPixmap | None = None
         self._brushes: dict[tuple[str, str], QBrush] = {}
-        self._width = self._height = 0
+        self._width = self._height = 1
         self._ratio = 1.0
         self._last = 0
         """The newest column that is drawn, counted from the clock's beginning."""
@@ -65,9 +67,11 @@ class Timeline:
             self._ring = QPixmap(self._width, self._height)
             self._draw(column - self._width + 1, column)
             return True
-        first = min(self._last, self._column(history.touched) if history.touched < now else column)
-        if column == self._last and first == column:
+        if column == self._last and history.touched == math.inf:
             return False
+        touched = self._column(min(history.touched, now))
+        # How the end of a span looks, and whether it is set off, shows only a few columns later.
+        first = min(self._last, touched) - (_HAIR + 1) * self._line
         self._draw(max(first, column - self._width + 1), column)
         return True
 
@@ -119,20 +123,26 @@ class Timeline:
                 self._draw_span(painter, span, base, start, end)
 
     def _draw_span(self, painter: QPainter, span: Span, base: int, start: int, end: int) -> None:
-        line = max(1, round(self._ratio))
+        line = self._line
         box = QRect(start - base, 0, end - start, self._height)
         if span.state == "parked":
-            # Its sides lie where it begins and ends, and outside of what is drawn while it goes on.
-            edge = box.adjusted(0, 0, line if span.end == math.inf else 0, 0)
-            painter.setPen(QPen(tint_colour(span.tint), line, j=Qt.PenJoinStyle.MiterJoin))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRect(QRectF(edge).adjusted(line / 2, line / 2, -line / 2, -line / 2))
+            colour, width, height = tint_colour(span.tint), box.width(), box.height()
+            painter.fillRect(box.x(), 0, width, line, colour)
+            painter.fillRect(box.x(), height - line, width, line, colour)
+            painter.fillRect(box.x(), 0, line, height, colour)
+            if span.end < math.inf:  # else it is still open at its right
+                painter.fillRect(box.right() + 1 - line, 0, line, height, colour)
             return
         painter.setBrushOrigin(-(base % self._stripe()), 0)
         painter.fillRect(box, self._brush(span.state, span.tint))
-        if end - start > 3 * line:
+        if end - start > _HAIR * line:
             # A hair's breadth between two requests that follow each other.
             painter.fillRect(QRect(start - base, 0, line, self._height), QColor(tokens().track))
+
+    @property
+    def _line(self) -> int:
+        """Device pixels of the thinnest line."""
+        return max(1, round(self._ratio))
 
     def _stripe(self) -> int:
         return max(4, round(_HATCH * self._ratio))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ignis_desktop.widgets.lane_history import Span
+from ignis_desktop.widgets.texts import tr
+
 ROW_HEIGHT = 37
 """With the line under it."""
 STRIP_HEIGHT = 18
@@ -50,3 +53,9 @@ class LaneView:
     @property
     def live(self) -> bool:
         return self.state in ("prefill", "decode")
+
+
+def span_text(span: Span, now: float) -> str:
+    """What a lane did for how long, for a tool tip."""
+    state, who = tr(f"lanes.state_{span.state}"), tr(f"class.{span.tint}")
+    return tr("lanes.span", state=state, who=who, seconds=f"{min(span.end, now) - span.start:.1f}")

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from ignis_desktop.widgets.lane_timeline import mixed, tint_colour
 from ignis_desktop.widgets.theme import tokens
+from ignis_desktop.widgets.tips import plain
 
 FREE, PARKED, SHARED, KEPT = 0, 253, 254, 255
 """Codes of pages that no lane holds alone; n is lane n − 1."""
@@ -147,8 +148,11 @@ class PageMap(QWidget):
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             page = self.page_at(event.pos().x(), event.pos().y())
-            QToolTip.showText(event.globalPos(), "" if page is None else self._tip(page, self._codes[page]), self)
+            text = "" if page is None else plain(self._tip(page, self._codes[page]))
+            QToolTip.showText(event.globalPos(), text, self)
             return True
+        if event.type() == QEvent.Type.DevicePixelRatioChange:
+            self._redraw()
         return super().event(event)
 
 

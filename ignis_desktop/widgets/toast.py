@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QEvent, QObject, QTimer
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QWidget
 
 from ignis_desktop.widgets.buttons import button
@@ -19,7 +19,7 @@ class Toast(QFrame):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.setObjectName("toast")
-        self._text = QLabel()
+        self._text = QLabel(textFormat=Qt.TextFormat.PlainText)
         self._action = button("")
         self._action.clicked.connect(self._run)
         self._then: Callable[[], None] | None = None

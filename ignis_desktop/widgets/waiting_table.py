@@ -16,6 +16,7 @@ from ignis_desktop.widgets.conversation_list import Index
 from ignis_desktop.widgets.lane_timeline import tint_colour
 from ignis_desktop.widgets.texts import tr
 from ignis_desktop.widgets.theme import mono_font, tokens
+from ignis_desktop.widgets.tips import plain
 
 _ROW_HEIGHT = 28
 _COLUMNS = ("class", "request", "mark", "tokens", "time")
@@ -88,8 +89,10 @@ class WaitingModel(QAbstractTableModel):
             return _decoration(row, column)
         if role == Qt.ItemDataRole.AccessibleTextRole and column == "class":
             return tr(f"class.{row.tint}")
-        if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleDescriptionRole):
+        if role == Qt.ItemDataRole.AccessibleDescriptionRole:
             return row.tip
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return plain(row.tip)
         return None
 
 

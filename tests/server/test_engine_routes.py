@@ -71,7 +71,7 @@ def test_an_engine_that_is_not_loaded_has_the_same_keys() -> None:
     assert empty["memory_plan"] is None
 
 
-@pytest.mark.parametrize("action", ["cancel"])
+@pytest.mark.parametrize("action", ["cancel", "park"])
 def test_requests_that_nobody_knows(http: httpx.Client, action: str) -> None:
     answer = http.post(f"/v1/engine/requests/gone/{action}")
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "request_not_found")

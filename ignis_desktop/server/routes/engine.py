@@ -37,6 +37,15 @@ async def cancel(request_id: str, http: Request) -> dict[str, Any]:
     return {"id": request_id, "object": "engine.request", "cancelled": True}
 
 
+@router.post("/v1/engine/requests/{request_id}/park")
+async def park(request_id: str, http: Request) -> dict[str, Any]:
+    """Make a running request of class agent give up its lane to whoever waits; it goes on by itself later."""
+    state = state_of(http)
+    _require_known(state, request_id)
+    state.engine.park(request_id)
+    return {"id": request_id, "object": "engine.request", "parked": True}
+
+
 def _require_known(state: ServerState, request_id: str) -> None:
     """Raises ``ApiError`` 404 unless the engine's newest snapshot shows the request."""
     now = state.engine.snapshot()
