@@ -25,6 +25,26 @@ class Evidence:
         self._raw = raw_body
         self._found: dict[str | None, str | list[str]] = {}
 
+    @cached_property
+    def parts(self) -> list[str | int]:
+        """Content parts in order: texts, and numbers of pictures. Empty when the state is something else.
+
+        Raises ``ValueError`` with a sentence for a part that cannot be read.
+        """
+        if not _is_parts(self._state):
+            return []
+        numbers = iter(range(len(self._state)))
+        return [next(numbers) if part["type"] == "image_url" else _part_text(part) for part in self._state]
+
+    @cached_property
+    def images(self) -> list[str]:
+        """What stands for each picture: its URL, "" where there is none."""
+        if not _is_parts(self._state):
+            return []
+        links = [part.get("image_url") for part in self._state if part["type"] == "image_url"]
+        urls = [link.get("url") if isinstance(link, dict) else link for link in links]
+        return [url if isinstance(url, str) else "" for url in urls]
+
     def read(self, within: str | None = None) -> str | list[str]:
         """The state, or what the JSON pointer ``within`` finds in it.
 
@@ -98,7 +118,7 @@ def _is_parts(state: Any) -> bool:
 
 def _part_text(part: dict[str, Any]) -> str:
     if part["type"] != "text":
-        raise ValueError("locate reads text; leave image parts out, or ask about pictures through /v1/screens.")
+        raise ValueError("locate reads text; leave image parts out, or ask about pictures with type point.")
     if not isinstance(part.get("text"), str):
         raise ValueError("a text part needs its text as a string.")
     return part["text"]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import io
+
 import httpx
 import pytest
+from PIL import Image
 
 LOG = """\
 2026-01-05 10:00:01 INFO  api      GET /health 200
@@ -52,7 +56,18 @@ def test_elements_of_an_array_are_segments(http: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("question", "key", "code"),
     [
-        ({"type": "choice", "instructions": "x", "options": ["a", "b"]}, "type", "unsupported_question_type"),
+        ({"type": "box", "instructions": "x"}, "type", "unsupported_question_type"),
+        ({"type": "choice", "instructions": "x"}, "options", "invalid_value"),
+        ({"type": "choice", "instructions": "x", "options": ["a"]}, "options", "bad_options"),
+        ({"type": "choice", "instructions": "x", "options": ["a", 5]}, "options", "invalid_value"),
+        ({"type": "multi", "instructions": "x", "options": {"a": "x", "b": ""}}, "options", "bad_options"),
+        ({"type": "score", "instructions": "x", "levels": "high"}, "levels", "invalid_value"),
+        ({"type": "noul", "instructions": "x", "true": "so"}, "options", "bad_options"),
+        ({"type": "noul", "instructions": "x", "true": 1, "false": 0}, "true", "invalid_value"),
+        ({"type": "number", "instructions": "x", "digits": 0}, "digits", "bad_digits"),
+        ({"type": "number", "instructions": "x", "digits": "2"}, "digits", "invalid_value"),
+        ({"type": "choice", "options": ["a", "b"]}, "question", "invalid_value"),
+        ({"type": "point", "instructions": "x"}, "type", "invalid_value"),
         ({"instructions": "x"}, "type", "unsupported_question_type"),
         ({"type": "locate"}, "question", "invalid_value"),
         ({"type": "locate", "instructions": " "}, "instructions", "invalid_value"),
@@ -95,3 +110,79 @@ def test_bodies_that_do_not_fit_are_unprocessable(http: httpx.Client, body: dict
 
 def test_a_body_that_is_not_json_is_a_bad_request(http: httpx.Client) -> None:
     assert http.post("/v1/decide", content=b"{").status_code == 400
+
+
+TYPED = {
+    "up": {"type": "noul", "instructions": "Is the card processor reachable?"},
+    "down": {"type": "boolean", "instructions": "Is a service down?", "true": "One is.", "false": "None is."},
+    "where": {"type": "choice", "instructions": "Which part fails?", "options": {"api": "the API", "pay": "payments"}},
+    "grade": {"type": "score", "question": "How bad is it?", "levels": ["fine", "bad", "worst"]},
+    "named": {"type": "multi", "instructions": "Which are named?", "options": ["cache", "worker", "printer"]},
+    "job": {"type": "number", "instructions": "Which job finished?", "digits": 2},
+    "share": {"type": "scalar", "instructions": "Which part of the keys was evicted?", "digits": 1},
+}
+
+
+def test_every_type_over_one_state(http: httpx.Client) -> None:
+    body = http.post("/v1/decide", json={"state": LOG, "questions": {**TYPED, "which": QUESTION}}).json()
+    answers = body["answers"]
+    assert list(answers) == [*TYPED, "which"]
+    assert [answers[name]["type"] for name in TYPED] == ["noul", "noul", "choice", "score", "multi", "number", "scalar"]
+    assert body["usage"]["output_tokens"] == 3, "the digits of the numbers"
+    assert body["usage"]["cached_tokens"] > body["usage"]["input_tokens"] / 3
+    assert all(0 <= answers[name]["label_mass"] <= 1 for name in TYPED)
+    assert 0 <= answers["up"]["noul"] <= 1
+    assert answers["where"]["choice"] in ("api", "pay")
+    assert sum(answers["where"]["probabilities"].values()) == pytest.approx(1)
+    assert answers["where"]["confidence"] == max(answers["where"]["probabilities"].values())
+    assert answers["grade"]["level"] in ("fine", "bad", "worst")
+    assert 0 <= answers["grade"]["score"] <= 2
+    assert set(answers["named"]["chosen"]) == {n for n, p in answers["named"]["probabilities"].items() if p >= 0.5}
+    assert answers["job"]["value"] == int(
+        "".join(str(max(range(10), key=d.__getitem__)) for d in answers["job"]["digits"])
+    )
+    assert answers["job"]["uncertainty"] >= 0
+    assert 0 <= answers["share"]["value"] < 1
+
+
+def test_without_numbers_nothing_is_generated(http: httpx.Client) -> None:
+    questions = {name: TYPED[name] for name in ("up", "down", "where", "grade", "named")}
+    before = http.get("/v1/engine").json()["counters"]["tokens_generated"]
+    body = http.post("/v1/decide", json={"state": LOG, "questions": questions}).json()
+    assert body["usage"]["output_tokens"] == 0
+    assert http.get("/v1/engine").json()["counters"]["tokens_generated"] == before
+
+
+def picture(colour: tuple[int, int, int]) -> dict:
+    file = io.BytesIO()
+    Image.new("RGB", (64, 64), colour).save(file, "PNG")
+    return {
+        "type": "image_url",
+        "image_url": {"url": "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()},
+    }
+
+
+def test_pictures_are_pointed_on_and_judged(http: httpx.Client) -> None:
+    state = [{"type": "text", "text": "Two screens:"}, picture((255, 0, 0)), picture((0, 0, 255))]
+    questions = {
+        "last": {"type": "point", "instructions": "the blue button"},
+        "first": {"type": "point", "instructions": "the red button", "image": 0},
+        "dark": {"type": "noul", "instructions": "Is it dark?"},
+    }
+    body = http.post("/v1/decide", json={"state": state, "questions": questions}).json()
+    for name in ("last", "first"):
+        x, y = body["answers"][name]["pixels"]
+        assert 0 <= x < 64
+        assert 0 <= y < 64
+    assert 0 <= body["answers"]["dark"]["noul"] <= 1
+    bad = {**questions, "none": {"type": "point", "instructions": "x", "image": 2}}
+    answer = http.post("/v1/decide", json={"state": state, "questions": bad})
+    assert (answer.status_code, answer.json()["error"]["param"]) == (422, "questions.none.image")
+
+
+@pytest.mark.parametrize("part", [PICTURE, {"type": "text", "text": 5}], ids=["picture", "text"])
+def test_a_broken_part_of_the_state_is_refused_before_any_work(http: httpx.Client, part: dict) -> None:
+    questions = {"dark": {"type": "noul", "instructions": "Is it dark?"}}
+    answer = http.post("/v1/decide", json={"state": [part, picture((0, 0, 0))], "questions": questions})
+    assert answer.status_code == 422
+    assert "state" in answer.json()["error"]["param"]

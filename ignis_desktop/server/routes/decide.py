@@ -5,27 +5,32 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_args
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
+from engine.answers.decide import Answer, Choice, Multi, Noul, Number, Score, decide
+from engine.answers.decide.prompts import State
 from engine.answers.locate import locate
-from engine.messages import EngineError, RequestClass
+from engine.answers.point import Screen
+from engine.messages import EngineError, ImageInput, RequestClass
 from ignis_desktop.server.bodies import ClassedBody, documented, read_body
 from ignis_desktop.server.errors import ApiError
 from ignis_desktop.server.evidence import Evidence
 from ignis_desktop.server.guard import client_name
+from ignis_desktop.server.images import decode_image
+from ignis_desktop.server.questions import Checked, LabelQuestion, LocateQuestion, PointQuestion, check, fault
 from ignis_desktop.server.state import ServerState, state_of
 
 router = APIRouter(tags=["Zero-token answers"])
 
-Kind = Literal["auto", "log", "prose", "records"]
-ANSWERED = ("locate",)
 MAX_QUESTIONS = 256
-MAX_TOP = 5
+LIKELY = 0.5
+"""An option of a multi question is chosen from this probability on."""
 
 
 class DecideBody(ClassedBody):
@@ -34,133 +39,217 @@ class DecideBody(ClassedBody):
     questions: Annotated[dict[str, dict[str, Any]], Field(min_length=1, max_length=MAX_QUESTIONS, description="by id")]
 
 
-@dataclass(frozen=True)
-class LocateQuestion:
-    """A checked question of type ``locate``."""
-
-    id: str
-    evidence: str | list[str]
-    instructions: str
-    kind: Kind
-    top: int
-
-
 @router.post("/v1/systemone", openapi_extra=documented(DecideBody))
 @router.post("/v1/decide", openapi_extra=documented(DecideBody))
-async def decide(http: Request) -> Response:
-    """Zero-token answers to typed questions over one state. This version answers `locate`."""
+async def decide_route(http: Request) -> Response:
+    """Zero-token answers to typed questions over one state."""
     state = state_of(http)
     body = await read_body(http, DecideBody, status=422)
     model, suffix = state.model_for(body.model)
     evidence = Evidence(body.state, await http.body())
-    questions = await state.workers.prepare(_check, state, body, evidence)
-    client = client_name(http.scope)
+    questions, pictures = await state.workers.prepare(_check_all, state, body, evidence)
     request_class = body.class_of(http, suffix)
     http.scope["ignis.record"].note(request_class=request_class)
     began = time.perf_counter()
 
-    def answer_all(stop: Callable[[], bool]) -> tuple[dict[str, Any], int, int]:
-        answers, tokens, cached = {}, 0, 0
-        for question in questions:
-            answers[question.id], used, reused = _answer(state, question, request_class, client, stop)
-            tokens, cached = tokens + used, cached + reused
-        return answers, tokens, cached
+    def answer_all(stop: Callable[[], bool]) -> Answers:
+        answers = Answers(state, evidence, pictures, request_class, client_name(http.scope), stop)
+        answers.answer(questions)
+        return answers
 
-    answers, tokens, cached = await state.workers.answer(http, answer_all, state.settings.deadline)
-    http.scope["ignis.record"].note(prompt_tokens=tokens, cached_tokens=cached)
+    found = await state.workers.answer(http, answer_all, state.settings.deadline)
+    http.scope["ignis.record"].note(
+        prompt_tokens=found.input_tokens, cached_tokens=found.cached_tokens, output_tokens=found.output_tokens
+    )
     return JSONResponse(
         {
             "id": f"decision-{uuid.uuid4().hex}",
             "object": "decision",
             "created": int(time.time()),
             "model": model,
-            "answers": answers,
-            "usage": {"input_tokens": tokens, "cached_tokens": cached, "output_tokens": 0},
+            "answers": {question.id: found.answers[question.id] for question in questions},
+            "usage": {
+                "input_tokens": found.input_tokens,
+                "cached_tokens": found.cached_tokens,
+                "output_tokens": found.output_tokens,
+            },
             "ms": round((time.perf_counter() - began) * 1000, 3),
         }
     )
 
 
-def fault(question_id: str, key: str, message: str, code: str = "invalid_value") -> ApiError:
-    """A caller's fault in one question: the whole request is refused before any work."""
-    return ApiError(
-        422,
-        f"Question {question_id!r}: {message}",
-        code=code,
-        param=f"questions.{question_id}.{key}",
-        extra={"question": question_id},
-    )
-
-
-def _check(state: ServerState, body: DecideBody, evidence: Evidence) -> list[LocateQuestion]:
-    """All questions, checked. Raises ``ApiError`` 422 for the first that cannot be answered."""
-    for question_id, question in body.questions.items():
-        if question.get("type") not in ANSWERED:
-            raise fault(
-                question_id,
-                "type",
-                f"type {question.get('type')!r} is not answered by this version; it answers {', '.join(ANSWERED)}.",
-                "unsupported_question_type",
-            )
-    if not state.engine.info.locate:
-        message = f"{state.engine.info.name} has no heads for locating, so it cannot answer locate questions."
-        raise ApiError(422, message, code="locate_not_supported", param="model")
-    return [_locate_question(evidence, *item) for item in body.questions.items()]
-
-
-def _locate_question(evidence: Evidence, question_id: str, question: dict[str, Any]) -> LocateQuestion:
-    key = "instructions" if "instructions" in question else "question"
-    instructions = question.get(key)
-    if not isinstance(instructions, str) or not instructions.strip():
-        raise fault(question_id, key, "instructions must say in words what to find.")
-    kind = question.get("kind", "auto")
-    if kind not in get_args(Kind):
-        raise fault(question_id, "kind", f"kind must be one of {', '.join(get_args(Kind))}, not {kind!r}.")
-    top = question.get("top", MAX_TOP)
-    if not isinstance(top, int) or isinstance(top, bool) or not 1 <= top <= MAX_TOP:
-        raise fault(question_id, "top", f"top must be a whole number from 1 to {MAX_TOP}, not {top!r}.")
-    within = question.get("within")
-    if within is not None and not isinstance(within, str):
-        raise fault(question_id, "within", "within must be a JSON pointer, for instance /items.")
+def _check_all(state: ServerState, body: DecideBody, evidence: Evidence) -> tuple[list[Checked], dict[int, ImageInput]]:
+    """All questions, checked, and the pictures that they are about, by number. Raises ``ApiError`` 422 for the first
+    that cannot be answered."""
+    questions = [check(evidence, *item) for item in body.questions.items()]
+    info = state.engine.info
+    for question in questions:
+        if isinstance(question, LocateQuestion) and not info.locate:
+            message = f"{info.name} has no heads for locating, so it cannot answer locate questions."
+            raise fault(question.id, "type", message, "locate_not_supported")
+        if isinstance(question, PointQuestion) and not info.point:
+            message = f"{info.name} has no pointing heads, so it cannot find things on pictures."
+            raise fault(question.id, "type", message, "pointing_not_supported")
+    wanted = {question.image for question in questions if isinstance(question, PointQuestion)}
+    if any(isinstance(question, LabelQuestion) and question.within is None for question in questions):
+        wanted.update(range(len(evidence.images)))
     try:
-        found = evidence.read(within)
-    except ValueError as error:
-        raise fault(question_id, "state" if within is None else "within", str(error)) from None
-    return LocateQuestion(question_id, found, instructions.strip(), kind, top)
+        return questions, {i: decode_image(state.engine, evidence.images[i], "state") for i in sorted(wanted)}
+    except ApiError as error:
+        raise ApiError(422, error.message, code=error.code, param=error.param) from None
 
 
-def _answer(
-    state: ServerState, question: LocateQuestion, request_class: RequestClass, client: str, stop: Callable[[], bool]
-) -> tuple[dict[str, Any], int, int]:
-    """(answer, prompt tokens, of them cached). A fault at run time is this question's answer, not the request's."""
-    began = time.perf_counter()
-    try:
+@dataclass
+class Answers:
+    """Answers a request's questions in the caller's thread. A fault at run time is its question's answer, not the
+    request's."""
+
+    state: ServerState
+    evidence: Evidence
+    pictures: dict[int, ImageInput]
+    request_class: RequestClass
+    client: str
+    stop: Callable[[], bool]
+    answers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+
+    def answer(self, questions: list[Checked]) -> None:
+        labelled: dict[str | None, list[LabelQuestion]] = {}
+        for question in questions:
+            if isinstance(question, LabelQuestion):
+                labelled.setdefault(question.within, []).append(question)
+        for within, group in labelled.items():
+            self._guarded([question.id for question in group], partial(self._decide, within, group))
+        pictures: dict[int, list[PointQuestion]] = {}
+        for question in questions:
+            if isinstance(question, LocateQuestion):
+                self._guarded([question.id], partial(self._locate, question))
+            elif isinstance(question, PointQuestion):
+                pictures.setdefault(question.image, []).append(question)
+        for image, asked in pictures.items():
+            self._guarded([question.id for question in asked], partial(self._point, image, asked))
+
+    def _guarded(self, ids: list[str], work: Callable[[], None]) -> None:
+        try:
+            work()
+        except EngineError as error:
+            if self.stop():
+                raise
+            for question in ids:
+                self.answers.setdefault(question, ApiError.of(error).body())
+
+    def _decide(self, within: str | None, questions: list[LabelQuestion]) -> None:
+        decision = decide(
+            self.state.engine,
+            self._label_state(within),
+            [question.asked for question in questions],
+            request_class=self.request_class,
+            client=self.client,
+            cancelled=self.stop,
+        )
+        self.input_tokens += decision.input_tokens
+        self.cached_tokens += decision.cached_tokens
+        self.output_tokens += decision.output_tokens
+        for question in questions:
+            answer = decision.answers[question.id]
+            if isinstance(answer, EngineError):
+                self.answers[question.id] = ApiError.of(answer).body()
+            else:
+                self.state.metrics.observe_answer(question.type, True, decision.seconds / len(questions))
+                self.answers[question.id] = _label_json(question, answer)
+
+    def _label_state(self, within: str | None) -> State:
+        if within is None and self.evidence.images:
+            return [
+                {"type": "image", "image": self.pictures[part]}
+                if isinstance(part, int)
+                else {"type": "text", "text": part}
+                for part in self.evidence.parts
+            ]
+        found = self.evidence.read(within)
+        return found if isinstance(found, str) else "\n".join(found)
+
+    def _locate(self, question: LocateQuestion) -> None:
+        began = time.perf_counter()
         found = locate(
-            state.engine,
+            self.state.engine,
             question.evidence,
             question.instructions,
             kind=question.kind,
             top=question.top,
-            request_class=request_class,
-            client=client,
-            cancelled=stop,
+            request_class=self.request_class,
+            client=self.client,
+            cancelled=self.stop,
         )
-    except EngineError as error:
-        if stop():
-            raise
-        return ApiError.of(error).body(), 0, 0
-    state.metrics.observe_answer("locate", found.found, time.perf_counter() - began)
-    answer = {
-        "type": "locate",
-        "found": found.found,
-        "segment": found.segment,
-        "line": found.line,
-        "value": found.value,
-        "confidence": found.confidence,
-        "ranking": [
-            {"segment": rank.segment, "line": rank.line, "value": rank.value, "confidence": rank.confidence}
-            for rank in found.ranking
-        ],
-        "timing_ms": {stage: round(ms, 3) for stage, ms in found.timing_ms.items()},
-    }
-    return answer, found.input_tokens, found.cached_tokens
+        self.state.metrics.observe_answer("locate", found.found, time.perf_counter() - began)
+        self.input_tokens += found.input_tokens
+        self.cached_tokens += found.cached_tokens
+        self.answers[question.id] = {
+            "type": "locate",
+            "found": found.found,
+            "segment": found.segment,
+            "line": found.line,
+            "value": found.value,
+            "confidence": found.confidence,
+            "ranking": [
+                {"segment": rank.segment, "line": rank.line, "value": rank.value, "confidence": rank.confidence}
+                for rank in found.ranking
+            ],
+            "timing_ms": {stage: round(ms, 3) for stage, ms in found.timing_ms.items()},
+        }
+
+    def _point(self, image: int, questions: list[PointQuestion]) -> None:
+        engine = self.state.engine
+        picture = self.pictures[image]
+        screen = Screen.open(engine, picture, request_class=self.request_class, client=self.client, cancelled=self.stop)
+        self.input_tokens += screen.input_tokens
+        try:
+            for question in questions:
+                self._guarded([question.id], partial(self._point_one, screen, question))
+        finally:
+            screen.close()
+
+    def _point_one(self, screen: Screen, question: PointQuestion) -> None:
+        found = screen.point(
+            question.instructions, request_class=self.request_class, client=self.client, cancelled=self.stop
+        )
+        self.state.metrics.observe_answer("point", found.found, found.ms / 1000)
+        self.input_tokens += found.input_tokens
+        self.cached_tokens += found.cached_tokens
+        x, y = found.pixels
+        self.answers[question.id] = {
+            "type": "point",
+            "found": found.found,
+            "pixels": [min(int(x), screen.width - 1), min(int(y), screen.height - 1)],
+            "normalized": [round(part, 6) for part in found.normalized],
+            "confidence": found.confidence,
+            "uncertainty": found.uncertainty,
+            "ms": round(found.ms, 3),
+        }
+
+
+def _label_json(question: LabelQuestion, answer: Answer) -> dict[str, Any]:
+    asked, shares = question.asked, answer.probabilities
+    body: dict[str, Any] = {"type": question.type}
+    if isinstance(asked, Noul):
+        body["noul"] = float(shares[0])
+    elif isinstance(asked, Number):
+        body["value"] = answer.value if asked.fraction else int(answer.value or 0)
+        body["uncertainty"] = answer.uncertainty
+        body["digits"] = shares.tolist()
+    else:
+        named = dict(zip(asked.names, shares.tolist(), strict=True))
+        if isinstance(asked, Multi):
+            body["chosen"] = [name for name, share in named.items() if share >= LIKELY]
+        elif isinstance(asked, Score):
+            body["score"] = answer.value
+            body["level"] = asked.names[answer.best]
+        elif isinstance(asked, Choice):
+            body["choice"] = asked.names[answer.best]
+        body["probabilities"] = named
+        if not isinstance(asked, Multi):
+            body["confidence"] = float(shares.max())
+    body["label_mass"] = answer.mass
+    return body
