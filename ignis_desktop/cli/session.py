@@ -46,6 +46,11 @@ class Session:
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         return self._answer(lambda: self._client.post(path, json=body))
 
+    def post_text(self, path: str, text: str) -> dict[str, Any]:
+        """A body of JSON as it was written."""
+        headers = {"content-type": "application/json"}
+        return self._answer(lambda: self._client.post(path, content=text.encode(), headers=headers))
+
     def delete(self, path: str) -> dict[str, Any]:
         return self._answer(lambda: self._client.delete(path))
 

@@ -276,3 +276,32 @@ def test_doctor(served: Served) -> None:
     faults = [check for check in checks.values() if check["status"] == "fault"]
     assert all(check["advice"] for check in faults)
     assert done.returncode == (1 if faults else 0)
+
+
+class TestDecide:
+    def test_typed_questions(self, served: Served, tmp_path: Path) -> None:
+        request = tmp_path / "request.json"
+        questions = {
+            "kind": {"type": "choice", "instructions": "What is this?", "options": ["a bill", "a poem"]},
+            "paid": {"type": "noul", "instructions": "Is it paid?"},
+        }
+        request.write_text(json.dumps({"state": {"total": "12.50"}, "questions": questions}), encoding="utf-8")
+        done = served.run("decide", str(request))
+        assert done.returncode == 0, done.stderr
+        answer = json.loads(done.stdout)
+        assert answer["answers"]["kind"]["choice"] in ("a bill", "a poem")
+        assert 0 <= answer["answers"]["paid"]["noul"] <= 1
+        assert answer["usage"]["output_tokens"] == 0
+        assert served.run("decide", "-", stdin=request.read_text(encoding="utf-8")).returncode == 0
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [("{", "is not JSON"), ("[]", "must hold an object"), ('{"state": "x", "questions": {}}', "questions")],
+    )
+    def test_what_is_no_request(self, served: Served, tmp_path: Path, text: str, said: str) -> None:
+        request = tmp_path / "request.json"
+        request.write_text(text, encoding="utf-8")
+        done = served.run("decide", str(request))
+        assert done.returncode == 1
+        assert said in done.stderr
+        assert len(done.stderr.splitlines()) == 1
