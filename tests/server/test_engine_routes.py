@@ -98,6 +98,39 @@ def test_a_request_is_cancelled_by_its_id(http: httpx.Client, engine: Engine, wa
     assert http.post(f"/v1/engine/requests/{name}/cancel").status_code == 404
 
 
+ENDLESS = {"prompt": "Once", "max_tokens": 800, "ignore_eos": True, "temperature": 0}
+
+
+def test_a_parked_agent_goes_on_where_it_stood(http: httpx.Client, wait_until: Wait) -> None:
+    whole = http.post("/v1/completions", json=ENDLESS).json()["choices"][0]["text"]
+    parks = http.get("/v1/engine").json()["reuse"]["parks"]
+    with http.stream("POST", "/v1/completions", json={**ENDLESS, "stream": True, "class": "agent"}) as stream:
+        lines = stream.iter_lines()
+        next(lines)
+        wait_until(lambda: bool(running(http)), 5)
+        (name,) = running(http)
+        answer = http.post(f"/v1/engine/requests/{name}/park").json()
+        assert answer == {"id": name, "object": "engine.request", "parked": True}
+        chunks = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: {")]
+    reuse = http.get("/v1/engine").json()["reuse"]
+    assert reuse["parks"] == parks + 1
+    assert reuse["resumes"] >= 1
+    text = "".join(chunk["choices"][0]["text"] for chunk in chunks)
+    assert whole.endswith(text)
+    assert len(text) > len(whole) / 2
+
+
+def test_an_interactive_request_is_never_parked(http: httpx.Client, wait_until: Wait) -> None:
+    with http.stream("POST", "/v1/completions", json={**ENDLESS, "stream": True}) as stream:
+        lines = stream.iter_lines()  # kept: an iterator that is dropped closes the connection
+        next(lines)
+        wait_until(lambda: bool(running(http)), 5)
+        (name,) = running(http)
+        answer = http.post(f"/v1/engine/requests/{name}/park")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "not_an_agent")
+    wait_until(lambda: not running(http), 5)
+
+
 def running(http: httpx.Client) -> list[str]:
     return [lane["request_id"] for lane in http.get("/v1/engine").json()["lanes"] if lane["state"] != "idle"]
 
