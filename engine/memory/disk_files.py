@@ -105,6 +105,7 @@ def write(
         data_bytes=len(data),
         checksum=blake2b(data, digest_size=32).hexdigest(),
     )
+    # For people who look: reading relies on the data file's own table, which the checksum covers.
     tensors = {name: [str(tensor.dtype), list(tensor.shape)] for name, tensor in state.tensors.items()}
     _put(folder, data_file(folder, state.key), data, step)
     _put(folder, header_file(folder, state.key), _header(entry, tensors, identity, block), step)

@@ -110,23 +110,28 @@ class DiskTier:
                 self._changed.notify_all()
 
     def _write(self, state: StoredState) -> None:
-        with self._changed:
-            self._make_room(state.nbytes)
+        self._make_room(state.nbytes)
         entry = disk_files.write(self.folder, state, identity=self._identity, block=self._block)
         with self._changed:
             self._entries[entry.key] = entry
             self._used += entry.nbytes
-            self._make_room(0)
+        self._make_room(0)
 
     def _make_room(self, nbytes: int) -> None:
-        while self._entries and self._used + nbytes > self._limit:
-            self._discard(next(iter(self._entries)))
+        while True:
+            with self._changed:
+                if not self._entries or self._used + nbytes <= self._limit:
+                    return
+                first = next(iter(self._entries))
+            self._discard(first)
 
     def _discard(self, key: bytes) -> None:
-        entry = self._entries.pop(key, None)
-        if entry is not None:
-            self._used -= entry.nbytes
-            disk_files.remove(self.folder, key)
+        with self._changed:
+            entry = self._entries.pop(key, None)
+            if entry is not None:
+                self._used -= entry.nbytes
+        # Not under the lock, on which the engine's thread may wait.
+        disk_files.remove(self.folder, key)
 
     # --- reading -----------------------------------------------------------------------------------------------
 
@@ -159,8 +164,7 @@ class DiskTier:
             state = disk_files.read(self.folder, entry)
         except (OSError, DamagedError) as error:
             _log.warning("a state of the disk tier is dropped: %s", error)
-            with self._changed:
-                self._discard(entry.key)
+            self._discard(entry.key)
             return None
         disk_files.touch(self.folder, entry.key)
         with self._changed:

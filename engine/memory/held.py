@@ -47,11 +47,6 @@ class HeldPages:
         held.kept += 1
         return held
 
-    def keep_copy(self, page: int, target: int) -> HeldPage:
-        """Hold a copy of a page that its lane goes on writing to. ``target``: a page taken from the pool for it."""
-        self._kv.copy_page(page, target)
-        return self.adopt(target)
-
     def adopt(self, page: int) -> HeldPage:
         """Hold a page taken from the pool, with its reference, for a kept state."""
         held = self._new(page)
@@ -125,6 +120,13 @@ class HeldPages:
             self._kv.copy_page(held.page, page)
         elif held.unit is not None:
             self._host.load(held.unit, page)
+
+    def fill(self, held: HeldPage, page: int) -> None:
+        """Copy a lane's page, which the lane goes on writing to, into a held one, wherever it lies."""
+        if held.page is not None:
+            self._kv.copy_page(page, held.page)
+        elif held.unit is not None:
+            self._host.store(page, held.unit)
 
     def read(self, held: HeldPage, target: Tensor) -> None:
         """Copy the first tokens, wherever they lie, to host memory (shaped as for :meth:`PagedKV.copy_out`)."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from engine.memory.disk_tier import DiskTier
-from engine.memory.held import HeldPages
+from engine.memory.held import HeldPage, HeldPages
 from engine.memory.host_tier import HostTier
 from engine.memory.kept import Kept, KeptStore
 from engine.memory.lane_state import LaneState
@@ -99,21 +99,37 @@ class Keeping:
             self._store.touch(known)
             self._keep_last(known, last)
             return known
-        copied = bool(tokens % self._size) and not ending
-        if not self._room.pages(int(copied), explicit=explicit) or not self._room.slot(explicit=explicit):
+        kept = Kept(id, tokens, rope_delta, layers, request_class, explicit, None, key, -1, [])
+        self._store.touch(kept)
+        part = tokens % self._size if not ending else 0
+        copy = self._room_for_copy(kept) if part else None
+        if part and copy is None:
             if explicit:
                 raise BusyError("Running requests hold every KV page; retain the prefix again when one is done.")
             return None
-        whole = pages[: tokens // self._size if copied else -(-tokens // self._size)]
-        held = [self._held.keep(page) for page in whole]
-        if copied:
-            held.append(self._held.keep_copy(pages[len(whole)], *self._pages.take(1)))
-        slot = self._store.take_slot()
-        self._state.copy_to(lane, self._shelf, slot)
-        kept = Kept(id, tokens, rope_delta, layers, request_class, explicit, None, key, slot, held)
+        if not self._room.slot(explicit=explicit):
+            if copy is not None:
+                self._held.release(copy)
+            return None
+        whole = pages[: tokens // self._size if part else -(-tokens // self._size)]
+        kept.held = [self._held.keep(page) for page in whole]
+        if copy is not None:
+            self._held.fill(copy, pages[len(whole)])
+            kept.held.append(copy)
+        kept.slot = self._store.take_slot()
+        self._state.copy_to(lane, self._shelf, kept.slot)
         self._keep_last(kept, last)
         self._store.add(kept)
         return kept
+
+    def _room_for_copy(self, kept: Kept) -> HeldPage | None:
+        """Where a copy of a partly filled page can stand: a free page; else a unit of the host tier, since running
+        requests tend to have all of the pool reserved; else a page that other kept states give up."""
+        if not self._pages.free and self._room.units(1, below=kept, explicit=kept.explicit):
+            return self._held.adopt_unit(*self._host.units.take(1))
+        if self._room.pages(1, explicit=kept.explicit):
+            return self._held.adopt(*self._pages.take(1))
+        return None
 
     def _known(self, key: bytes | None, name: str, explicit: bool) -> Kept | None:
         """The state that already is what shall be kept. An explicit one of the same name that is not, is dropped."""
@@ -247,7 +263,7 @@ class Keeping:
     def _stored(self, kept: Kept, key: bytes) -> StoredState:
         """A copy of all of a state."""
         layers, two, _, *rest = self._kv.page(0).shape
-        kv = torch.empty(layers, two, kept.tokens, *rest, dtype=self._state.dtype)
+        kv = torch.empty(layers, two, kept.tokens, *rest, dtype=self._kv.dtype)
         self._host.settle()
         for held, tokens in zip(kept.held, kv.split(self._size, dim=2), strict=True):
             self._held.read(held, tokens)
@@ -259,16 +275,10 @@ class Keeping:
     def _fits(self, stored: StoredState) -> bool:
         layers, two, _, *rest = self._kv.page(0).shape
         conv, recurrent = self._shelf.slot(0)
-        dtype, wanted = (
-            self._state.dtype,
-            {
-                "kv": (layers, two, stored.tokens, *rest),
-                "conv": conv.shape,
-                "recurrent": recurrent.shape,
-                "last": self._last.shape[1:],
-            },
-        )
-        return all(
-            tensor.shape == wanted[name] and tensor.dtype == (torch.float32 if name == "recurrent" else dtype)
-            for name, tensor in stored.tensors.items()
-        )
+        wanted = {
+            "kv": ((layers, two, stored.tokens, *rest), self._kv.dtype),
+            "conv": (conv.shape, conv.dtype),
+            "recurrent": (recurrent.shape, recurrent.dtype),
+            "last": (self._last.shape[1:], self._last.dtype),
+        }
+        return all((tensor.shape, tensor.dtype) == wanted[name] for name, tensor in stored.tensors.items())

@@ -11,19 +11,32 @@ from engine.config import TextConfig
 
 
 class LaneState:
-    """Buffers for ``slots`` sequences, reserved once. Slots 0 … lanes − 1 are lanes, the rest retained state."""
+    """Buffers for ``slots`` sequences, reserved once."""
 
     def __init__(
-        self, config: TextConfig, slots: int, device: torch.device, dtype: torch.dtype, *, pin: bool = False
+        self,
+        config: TextConfig,
+        slots: int,
+        device: torch.device,
+        dtype: torch.dtype,
+        *,
+        blank: bool = True,
+        pin: bool = False,
     ) -> None:
-        """``pin``: page-locked host memory, which a GPU can read and write on its own (``device`` is the CPU then)."""
+        """
+        Args:
+            blank: every slot is as at a sequence's start; else memory that is not written yet is not touched either.
+            pin: page-locked host memory, which a GPU can read and write on its own (``device`` is the CPU then).
+        """
         self.config = config
         layers, heads = len(config.gdn_layers), config.gdn_value_heads
-        key, value = config.gdn_key_dim, config.gdn_value_dim
-        self._recurrent = torch.zeros(layers, slots, heads, key, value, device=device, pin_memory=pin)
-        self._conv = torch.zeros(
-            layers, slots, config.conv_width - 1, config.gdn_channels, device=device, dtype=dtype, pin_memory=pin
-        )
+        recurrent = (layers, slots, heads, config.gdn_key_dim, config.gdn_value_dim)
+        conv = (layers, slots, config.conv_width - 1, config.gdn_channels)
+        self._recurrent = torch.empty(recurrent, device=device, dtype=torch.float32, pin_memory=pin)
+        self._conv = torch.empty(conv, device=device, dtype=dtype, pin_memory=pin)
+        if blank:
+            self._recurrent.zero_()
+            self._conv.zero_()
 
     @staticmethod
     def bytes_per_slot(config: TextConfig, dtype: torch.dtype) -> int:
@@ -49,16 +62,13 @@ class LaneState:
         self._recurrent[:, slot].zero_()
         self._conv[:, slot].zero_()
 
-    def copy(self, source: int, target: int) -> None:
-        self._recurrent[:, target] = self._recurrent[:, source]
-        self._conv[:, target] = self._conv[:, source]
-
     def shelf(self, slots: int) -> LaneState:
-        """Slots of the same shape in host memory, page-locked when these are on a GPU."""
-        return LaneState(self.config, slots, torch.device("cpu"), self._conv.dtype, pin=self._conv.is_cuda)
+        """Slots of the same shape in host memory, page-locked when these are on a GPU, to be copied to first."""
+        cpu, pin = torch.device("cpu"), self._conv.is_cuda
+        return LaneState(self.config, slots, cpu, self._conv.dtype, blank=False, pin=pin)
 
     def copy_to(self, slot: int, other: LaneState, other_slot: int) -> None:
-        """Copy a slot to one of other buffers, here or on another device (then on the current stream)."""
+        """Copy a slot to one of these or of other buffers, here or on another device (then on the current stream)."""
         copy_between(self._recurrent[:, slot], other._recurrent[:, other_slot])
         copy_between(self._conv[:, slot], other._conv[:, other_slot])
 

@@ -43,6 +43,10 @@ class PagedKV:
         return self.page(0).nbytes if self._rows.numel() else 0
 
     @property
+    def dtype(self) -> torch.dtype:
+        return self._rows.dtype
+
+    @property
     def is_cuda(self) -> bool:
         return self._rows.is_cuda
 

@@ -205,8 +205,34 @@ def test_explicit_states_take_snapshots_places_and_not_the_other_way_round() -> 
     assert world.alive() == [b, c], "agents' first"
 
 
-def test_no_page_for_the_copy() -> None:
-    world = World(pages=3)
+def test_a_full_pool_keeps_the_copy_in_the_host_tier() -> None:
+    """Running requests reserve what they may need, so a full pool is nothing unusual."""
+    world = World(pages=3, host=1)
+    world.start(0, PROMPT)
+    kept = world.keep(0)
+    assert kept is not None
+    assert [held.page is None for held in kept.held] == [False, False, True]
+    world.grow(0, [1, 1])
+    world.check()
+    world.finish(0)
+    running = world.fork(kept, 1, 12)
+    assert world.read(1, running.pages, 10) == world.kept[kept][0]
+
+
+def test_a_copy_in_the_host_tier_drops_nothing_better() -> None:
+    world = World(pages=3, host=1)
+    person = kept_prompt(world, [5])
+    assert world.keeper.reclaim(3)
+    world.start(0, PROMPT)
+    assert world.keep(0, request_class="agent") is None
+    assert world.alive() == [person]
+    newer = world.keep(0)
+    assert world.alive() == [newer]
+    world.check()
+
+
+def test_no_place_for_the_copy() -> None:
+    world = World(pages=3, host=0)
     world.start(0, PROMPT)
     assert world.keep(0) is None
     with pytest.raises(BusyError, match="Running requests hold every KV page"):
@@ -232,11 +258,32 @@ def test_a_copy_takes_a_page_from_older_snapshots_only() -> None:
     world.check()
 
 
+def test_a_spilled_explicit_state_does_not_give_way_to_a_snapshot_either() -> None:
+    world = World(pages=4, host=1)
+    mine = kept_prompt(world, [5], name="mine", explicit=True, request_class="agent")
+    assert world.keeper.reclaim(4)
+    old = kept_prompt(world, [6])
+    world.start(0, PROMPT)
+    new = world.keep(0)
+    assert world.alive() == [mine, new]
+    assert old not in world.alive()
+    world.check()
+
+
 @pytest.mark.parametrize(("tokens", "key"), [(0, b"key"), (13, b"key"), (4, None)])
 def test_what_cannot_be_kept(world: World, tokens: int, key: bytes | None) -> None:
     pages = world.start(0, PROMPT).pages
     with pytest.raises(ValueError, match=r"cannot hold|never be found"):
         world.keeper.keep(0, pages, tokens, key=key, id="", rope_delta=0, request_class="agent")
+
+
+def test_no_slot_for_it_leaves_no_copy_behind() -> None:
+    world = World(slots=1)
+    mine = kept_prompt(world, name="mine", explicit=True)
+    world.start(0, [5])
+    assert world.keep(0) is None
+    assert world.alive() == [mine]
+    world.check()
 
 
 def test_a_fork_without_pages_changes_nothing() -> None:

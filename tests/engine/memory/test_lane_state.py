@@ -39,7 +39,7 @@ def test_a_new_buffer_is_a_sequence_start(text: TextConfig) -> None:
 
 def test_clear_and_copy(state: LaneState, text: TextConfig) -> None:
     state.clear(2)
-    state.copy(5, 0)
+    state.copy_to(5, state, 0)
     assert contents(state, text) == [6.0, 2.0, 0.0, 4.0, 5.0, 6.0]
     # A copy, not an alias.
     state.clear(5)
@@ -51,6 +51,8 @@ def test_a_shelf_holds_copies(state: LaneState, text: TextConfig) -> None:
     shelf = state.shelf(3)
     assert shelf.dtype == state.dtype == torch.bfloat16
     assert shelf.nbytes == 3 * state.slot_bytes
+    for number in range(3):
+        shelf.clear(number)
     for part in state.slot(4):
         part.copy_(torch.randn(part.shape))
     before = [part.clone() for part in state.slot(4)]

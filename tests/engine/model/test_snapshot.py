@@ -24,7 +24,7 @@ def fork(pair: Pair, tokens: int, slot: int, own: list[int]) -> list[int]:
     whole, rest = divmod(tokens, PAGE)
     if rest:
         pair.network.kv.copy_page(HELD[whole], own[0])
-    pair.network.state.copy(KEPT, slot)
+    pair.network.state.copy_to(KEPT, pair.network.state, slot)
     return HELD[:whole] + own
 
 
@@ -43,7 +43,7 @@ def test_a_fork_equals_the_cold_run(pair: Pair, cut: int) -> None:
     cold_answer = answer(pair, 0, pages)
 
     pair.prefill(PROMPT, PICTURES, slot=1, pages=HELD, stop=cut)
-    pair.network.state.copy(1, KEPT)
+    pair.network.state.copy_to(1, pair.network.state, KEPT)
     # The lane that made the prefix goes its own way; what it adds to the page in progress lies behind the prefix.
     for n, token in enumerate(text(5, 20)):
         pair.round([token], [cut + n], [1], [HELD])
