@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 
 from ignis_desktop import __version__
-from ignis_desktop.cli import chat, doctor, locate, models, plan, point, serve, window
+from ignis_desktop.cli import bench, chat, decide, doctor, locate, models, plan, point, serve, window
 from ignis_desktop.cli.errors import FAULT, INTERRUPTED, USAGE, CommandError
 
 
@@ -34,9 +34,11 @@ for _command in (
     chat.chat,
     locate.locate,
     point.point,
+    decide.decide,
     plan.plan,
     models.models,
     doctor.doctor,
+    bench.bench,
 ):
     ignis.add_command(_command)
 
