@@ -80,6 +80,7 @@ class LaneList(QWidget):
     def _set_count(self, count: int) -> None:
         for row in self.rows:
             self._column.removeWidget(row)
+            row.hide()
             row.deleteLater()
         self.rows = [LaneRow(lane, partial(self._tip, lane), self) for lane in range(count)]
         for row in self.rows:
