@@ -35,6 +35,7 @@ from engine.messages import (
 from engine.stream import Stream
 from engine.text.thinking import OPEN as THINK_OPEN
 from engine.text.thinking import Split, ThinkingSplitter
+from ignis_desktop.planning import Planned, WhatIf, cannot_run, plan_what_if
 from ignis_desktop.store.settings import WindowSettings
 
 log = logging.getLogger(__name__)
@@ -220,6 +221,17 @@ class EngineThread(QThread):
         """What is loaded; None until the engine is ready."""
         return self.engine.info if self.snapshot.state == "ready" else None
 
+    def plan(self, wanted: WhatIf) -> Planned:
+        """What memory the engine would take with some options changed; takes a few milliseconds.
+
+        Raises ``EngineError`` when there is no such plan, however much memory there was.
+        """
+        return plan_what_if(self.engine.config, wanted, self.snapshot.memory_plan)
+
+    def cannot_run(self, wanted: WhatIf) -> str:
+        """Why the engine cannot be loaded like this although it can be planned; "" when it can."""
+        return cannot_run(self.engine.config, wanted)
+
     def set_live(self, on: bool) -> None:
         """Whether somebody watches the lanes: then snapshots come more often."""
         self._timer.setInterval(LIVE_MS if on else SNAPSHOT_MS)
@@ -295,9 +307,21 @@ class EngineThread(QThread):
 
 def engine_config(values: WindowSettings) -> EngineConfig:
     """How to run the engine, from what is set in the window."""
-    chosen: dict[str, Any] = {"threads": values.threads, "max_context": values.max_context, "lanes": values.lanes}
-    model = Path(values.model) if values.model else None
-    return EngineConfig(model=model, **{name: value for name, value in chosen.items() if value is not None})
+    chosen: dict[str, Any] = {
+        "model": Path(values.model) if values.model else None,
+        "threads": values.threads,
+        "max_context": values.max_context,
+        "lanes": values.lanes,
+        "kv_format": values.kv_format or None,
+        "yarn": values.yarn,
+        "headroom": _mebibytes(values.headroom),
+        "host_tier": _mebibytes(values.host_tier),
+    }
+    return EngineConfig(**{name: value for name, value in chosen.items() if value is not None})
+
+
+def _mebibytes(count: int | None) -> int | None:
+    return None if count is None else count << 20
 
 
 def _message(engine: Engine, turn: Turn) -> dict[str, Any]:

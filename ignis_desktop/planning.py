@@ -5,16 +5,30 @@ Free of Qt, and of torch unless the plan is for the CPU or the weights' files ha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.checkpoint.catalogue import resolve_model
 from engine.checkpoint.errors import CheckpointError
 from engine.checkpoint.geometries import QWEN, Drafter, geometries, geometry
 from engine.checkpoint.json_file import read_json
 from engine.config import EngineConfig, ModelConfig
-from engine.memory.plan import MAX_PIXELS, Layout, Memory, Weights, plan_host, plan_vram, published
+from engine.memory.plan import (
+    MAX_PIXELS,
+    Layout,
+    Memory,
+    Mend,
+    PlanError,
+    Weights,
+    card_memory,
+    check_runs,
+    host_memory,
+    plan_host,
+    plan_vram,
+    published,
+    unpacked,
+)
 from engine.messages import MemoryPlan
 
 if TYPE_CHECKING:
@@ -37,27 +51,34 @@ class Subject:
 @dataclass(frozen=True)
 class Place:
     """Where the model would run: a card's memory, or with ``card`` false the host's. ``host`` is the memory of the
-    machine that the card is in; None is not known."""
+    machine that the card is in; None is not known. ``unpacked``: weights in BF16, as the engine loads them now, not as
+    their files store them."""
 
     memory: Memory
     card: bool
     host: Memory | None = None
+    unpacked: bool = False
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A plan and what it buys."""
+    """A plan and what it buys. With ``short`` above 0 it does not fit: it is the plan for a memory that is as many
+    bytes larger, ``fault`` the sentence that says so, ``mends`` what would make it fit."""
 
     plan: MemoryPlan
     max_context: int
     native_context: int
     """What the model reads without YaRN."""
+    yarn: float
     lanes: int
     kv_format: str
     token_bytes: int
     """Keys and values of one token."""
     kv_tokens: int
     """Tokens that the pool holds."""
+    fault: str = ""
+    short: int = 0
+    mends: tuple[Mend, ...] = ()
 
     def bytes_of(self, *names: str) -> int:
         return sum(line.bytes for line in self.plan.lines if line.name in names)
@@ -66,6 +87,21 @@ class Planned:
     def full_lanes_bytes(self) -> int:
         """What the pool would need for every lane to be full at once."""
         return self.lanes * self.max_context * self.token_bytes
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """What to plan with instead of what the engine was loaded with; None leaves that as it is."""
+
+    geometry: str = ""
+    """A known geometry, on a card of ``card`` bytes; "" is the engine's own model on this machine."""
+    card: int = 0
+    max_context: int | None = None
+    lanes: int | None = None
+    kv_format: str | None = None
+    yarn: float | None = None
+    headroom: int | None = None
+    host_tier: int | None = None
 
 
 def subject(wanted: str | Path | None) -> Subject:
@@ -79,10 +115,15 @@ def subject(wanted: str | Path | None) -> Subject:
         if not isinstance(wanted, str) or wanted.lower() not in geometries():
             names = ", ".join(name for name in geometries() if name not in error.message)
             raise CheckpointError(f"{error.message.rstrip('.')}, or a geometry: {names}.") from None
-        shape = geometry(wanted)
-        return Subject(shape.id, shape.name, shape.config, shape.max_pixels, shape.drafter)
+        return subject_of(wanted)
     config = ModelConfig.from_dict(read_json(known.path / "config.json"))
     return Subject(known.id, known.name, config, _max_pixels(known.path), _drafter(config), known.path)
+
+
+def subject_of(name: str) -> Subject:
+    """A known geometry. Raises ``CheckpointError`` when there is none of this name."""
+    shape = geometry(name)
+    return Subject(shape.id, shape.name, shape.config, shape.max_pixels, shape.drafter)
 
 
 def make_plan(model: Subject, config: EngineConfig, place: Place) -> Planned:
@@ -91,7 +132,7 @@ def make_plan(model: Subject, config: EngineConfig, place: Place) -> Planned:
         layout = plan_vram(
             model.config,
             config,
-            card_weights(model),
+            unpacked(model.config, 2, "bfloat16") if place.unpacked else card_weights(model),
             total=place.memory.total,
             free=place.memory.free,
             pixels=model.pixels,
@@ -101,6 +142,56 @@ def make_plan(model: Subject, config: EngineConfig, place: Place) -> Planned:
     else:
         layout = plan_host(model.config, config, _host_dtype(config), place.memory, pixels=model.pixels)
     return _planned(model, config, layout)
+
+
+def plan_what_if(config: EngineConfig, wanted: WhatIf, in_force: MemoryPlan | None) -> Planned:
+    """The plan with some options changed, whether it fits or not; some milliseconds.
+
+    Args:
+        config: what the engine was loaded with.
+        in_force: its plan, which tells the size of its card.
+
+    Raises:
+        EngineError: there is no such plan, however much memory there was.
+    """
+    knobs = {field.name: getattr(wanted, field.name) for field in fields(WhatIf)}
+    knobs = {name: value for name, value in knobs.items() if value is not None and name not in ("geometry", "card")}
+    if wanted.geometry:
+        model, place = subject_of(wanted.geometry), Place(Memory(wanted.card, wanted.card), card=True)
+        config = EngineConfig(**knobs)
+    else:
+        model, place = subject(config.model), _own_place(config, in_force)
+        config = replace(config, **knobs)
+    try:
+        return make_plan(model, config, place)
+    except PlanError as error:
+        if not error.short:
+            raise
+        larger = Memory(place.memory.total + error.short, place.memory.free + error.short)
+        planned = make_plan(model, config, replace(place, memory=larger))
+        return replace(planned, fault=error.message, short=error.short, mends=error.mends)
+
+
+def cannot_run(config: EngineConfig, wanted: WhatIf) -> str:
+    """Why the engine cannot be loaded like this although a plan can be made; "" when it can."""
+    if config.device != "cuda":
+        return ""
+    changed: dict[str, Any] = {} if wanted.kv_format is None else {"kv_format": wanted.kv_format}
+    try:
+        check_runs(replace(config, **changed), "bfloat16")
+    except PlanError as error:
+        return error.message
+    return ""
+
+
+def _own_place(config: EngineConfig, in_force: MemoryPlan | None) -> Place:
+    if config.device != "cuda":
+        return Place(host_memory(), card=False)
+    if in_force is not None:
+        memory = Memory(in_force.capacity, in_force.capacity - in_force.other)
+    else:
+        memory = card_memory() or Memory(0, 0)
+    return Place(memory, card=True, host=host_memory(), unpacked=True)
 
 
 def card_weights(model: Subject) -> Weights:
@@ -123,6 +214,7 @@ def _planned(model: Subject, config: EngineConfig, layout: Layout) -> Planned:
         plan=layout.plan,
         max_context=layout.max_context,
         native_context=native,
+        yarn=config.yarn or rope.yarn_factor,
         lanes=config.lanes,
         kv_format=layout.kv_format,
         token_bytes=pool // tokens,

@@ -41,7 +41,14 @@ def _serve_as_the_window_would(options: EngineOptions) -> int:
 
     values = SettingsFile().values
     stored = EngineOptions(
-        model=values.model or None, lanes=values.lanes, max_context=values.max_context, threads=values.threads
+        model=values.model or None,
+        lanes=values.lanes,
+        max_context=values.max_context,
+        threads=values.threads,
+        kv_format=values.kv_format or None,
+        yarn=values.yarn,
+        headroom=None if values.headroom is None else values.headroom << 20,
+        host_tier=None if values.host_tier is None else values.host_tier << 20,
     )
     given = {name: value for name, value in vars(options).items() if value is not None}
     return serve_until_stopped(

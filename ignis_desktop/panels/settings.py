@@ -19,7 +19,7 @@ from ignis_desktop.widgets.number_field import NumberField
 from ignis_desktop.widgets.panel import PanelHeader, ScrolledColumn, card, form_row, section
 from ignis_desktop.widgets.texts import tr
 
-_ENGINE_FIELDS = ("model", "threads", "max_context", "lanes")
+_ENGINE_FIELDS = ("model", "threads", "max_context", "lanes", "kv_format", "yarn", "headroom", "host_tier")
 _MIN_CONTEXT = 256
 
 
@@ -168,6 +168,9 @@ class SettingsPanel(QWidget):
     def loaded_with(self, values: WindowSettings) -> None:
         """Says what the engine was loaded with; anything else needs a restart."""
         self._loaded_with = values
+        # The memory plan's panel sets these too.
+        self.context.set_value(values.max_context)
+        self.lanes.set_value(values.lanes)
         self._show_pending()
 
     def _choose_theme(self, theme: str) -> None:

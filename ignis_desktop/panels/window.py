@@ -16,6 +16,7 @@ from ignis_desktop.panels.model_line import status_parts
 from ignis_desktop.panels.server import ServerPanel
 from ignis_desktop.panels.settings import SettingsPanel
 from ignis_desktop.panels.shortcuts import PANELS, shortcut, shortcut_text
+from ignis_desktop.panels.vram_plan import VramPlanPanel
 from ignis_desktop.server_control import ServerControl
 from ignis_desktop.store.chat_worker import ChatWorker
 from ignis_desktop.store.settings import SettingsFile
@@ -31,7 +32,13 @@ _SIDEBAR = 168
 _SIDEBAR_NARROW = 52
 _NARROW = 960
 """Pixels of width under which the sidebar shows its icons only."""
-_ICONS = {"chat": "message-square", "lanes": "chart-gantt", "server": "arrow-left-right", "settings": "settings"}
+_ICONS = {
+    "chat": "message-square",
+    "lanes": "chart-gantt",
+    "vram_plan": "memory-stick",
+    "server": "arrow-left-right",
+    "settings": "settings",
+}
 
 
 class MainWindow(QMainWindow):
@@ -55,6 +62,7 @@ class MainWindow(QMainWindow):
         self.toast = Toast(self)
         self.chat = ChatPanel(engine, worker, settings, self.toast)
         self.lanes = LanesPanel(engine, self.toast)
+        self.vram_plan = VramPlanPanel(engine, settings)
         self.server = ServerPanel(server, settings)
         self.settings = SettingsPanel(settings)
         self._stack = QStackedWidget()
@@ -77,6 +85,7 @@ class MainWindow(QMainWindow):
         server.changed.connect(self._show_status)
         self.settings.theme_chosen.connect(theme.apply)
         self.settings.restart_wanted.connect(self.restart_wanted)
+        self.vram_plan.restart_wanted.connect(self.restart_wanted)
         self.chat.settings_wanted.connect(lambda: self.show_panel("settings"))
         self.lanes.settings_wanted.connect(lambda: self.show_panel("settings"))
         self.lanes.chat_wanted.connect(lambda: self.show_panel("chat"))
@@ -100,6 +109,7 @@ class MainWindow(QMainWindow):
         """Passes the engine's newest state on to whatever shows it."""
         self.chat.show_snapshot(snapshot)
         self.lanes.show_snapshot(snapshot)
+        self.vram_plan.show_snapshot(snapshot)
         self.server.show_snapshot(snapshot)
         self.settings.show_snapshot(snapshot)
         self._show_status()

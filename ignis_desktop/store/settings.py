@@ -25,6 +25,12 @@ class WindowSettings:
     threads: int | None = None
     max_context: int | None = None
     lanes: int | None = None
+    kv_format: str = ""
+    yarn: int | None = None
+    headroom: int | None = None
+    """MiB of memory left to other programs."""
+    host_tier: int | None = None
+    """MiB of host memory for kept state."""
     host: str = "127.0.0.1"
     port: int = 8000
     api_key: str = ""

@@ -32,6 +32,15 @@ class Tokens:
     class_agent: str
     page_shared: str
     page_kept: str
+    memory_weights: str
+    """Lines of the memory plan: muted hues of one lightness, the weights' darker."""
+    memory_kv: str
+    memory_state: str
+    memory_workspace: str
+    memory_vision: str
+    memory_runtime: str
+    memory_rounds: str
+    memory_tier: str
     code_keyword: str
     code_string: str
     code_number: str
@@ -67,6 +76,14 @@ LIGHT = Tokens(
     class_agent="#6B8F80",
     page_shared="#8A6AA3",
     page_kept="#9A9389",
+    memory_weights="#426593",
+    memory_kv="#82C1C5",
+    memory_state="#B5B989",
+    memory_workspace="#CAA6CB",
+    memory_vision="#94C1A2",
+    memory_runtime="#C6B285",
+    memory_rounds="#B3AEDC",
+    memory_tier="#DAA4AC",
     code_keyword="#7A3E9D",
     code_string="#2A7348",
     code_number="#8A5A00",
@@ -96,6 +113,14 @@ DARK = Tokens(
     class_agent="#7DA491",
     page_shared="#B79AD0",
     page_kept="#7C756A",
+    memory_weights="#3C5F8D",
+    memory_kv="#6DB2B6",
+    memory_state="#A5A976",
+    memory_workspace="#BC96BD",
+    memory_vision="#81B292",
+    memory_runtime="#B7A372",
+    memory_rounds="#A39ECE",
+    memory_tier="#CC939C",
     code_keyword="#C99BE8",
     code_string="#8CCB9B",
     code_number="#E0A93B",

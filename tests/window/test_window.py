@@ -38,7 +38,7 @@ def test_status_bar_says_what_the_snapshot_says(opened: Opened, qtbot) -> None:
 
 def test_keys(opened: Opened, qtbot) -> None:
     window = opened.window
-    for number, panel in [*enumerate(("lanes", "server", "settings"), start=2), (1, "chat")]:
+    for number, panel in [*enumerate(("lanes", "vram_plan", "server", "settings"), start=2), (1, "chat")]:
         key = Qt.Key(Qt.Key.Key_0 + number)
         qtbot.keyClick(window, key, Qt.KeyboardModifier.ControlModifier)
         assert window.panel == panel

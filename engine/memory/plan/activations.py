@@ -62,7 +62,7 @@ def _recurrence(text: TextConfig, chunk: int, itemsize: int) -> Stage:
     inputs = 2 * text.gdn_channels + values + 2 * text.gdn_value_heads + shared
     wide = 5 * keys + 4 * values + 3 * text.gdn_value_heads * GDN_CHUNK
     token = (_carried(text) + inputs) * itemsize + wide * 4
-    return Stage(chunk * token, f"a chunk of {chunk:,} tokens × {token:,} B in a Gated DeltaNet layer")
+    return Stage(chunk * token, f"a chunk's {chunk:,} tokens × {token:,} B")
 
 
 def _attention(text: TextConfig, chunk: int, gathered: int, itemsize: int) -> Stage:
@@ -74,16 +74,14 @@ def _attention(text: TextConfig, chunk: int, gathered: int, itemsize: int) -> St
     token = (_carried(text) + 5 * queries + 3 * kept) * itemsize + widened * queries * 4
     past = 2 * (queries + kept) * itemsize
     size = chunk * token + gathered * past
-    return Stage(size, f"attention of {chunk:,} tokens × {token:,} B to {gathered:,} × {past:,} B")
+    return Stage(size, f"a chunk's {chunk:,} tokens × {token:,} B after {gathered:,} × {past:,} B")
 
 
 def _logits(text: TextConfig, lanes: int, columns: int) -> Stage:
     """Positions being scored (logits in both types and their exponentials), or lanes whose cuts keep the whole
     vocabulary (sorted with 64-bit keys and summed in float64)."""
     rows = max(3 * max(SCORED_ROWS, lanes * columns), 16 * lanes)
-    return Stage(
-        rows * text.vocab_size * 4, f"logits and what they are ranked with: {rows} × {text.vocab_size:,} × 4 B"
-    )
+    return Stage(rows * text.vocab_size * 4, f"{rows} rows of logits × {text.vocab_size:,} × 4 B")
 
 
 def _picture(vision: VisionConfig, pixels: int, itemsize: int) -> Stage:
@@ -97,4 +95,4 @@ def _picture(vision: VisionConfig, pixels: int, itemsize: int) -> Stage:
     block = (6 * hidden + 2 * vision.intermediate_size + rotary) * itemsize
     patches = pixels // vision.patch_size**2
     token = max(pixel, place, block)
-    return Stage(patches * token, f"a picture of {pixels:,} pixels: {patches:,} patches × {token:,} B")
+    return Stage(patches * token, f"a picture's {patches:,} patches × {token:,} B")

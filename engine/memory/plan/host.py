@@ -133,7 +133,7 @@ def _lines(
     return [
         MemoryLine("weights", weights.bytes, weights.why),
         MemoryLine("runtime", RUNTIME, "Python, torch and libraries"),
-        MemoryLine("lane_state", lanes * slot, f"{lanes} lanes × {slot:,} B recurrent state"),
+        MemoryLine("lane_state", lanes * slot, f"{lanes} lanes × {slot:,} B"),
         MemoryLine("retained", shelf * slot, f"{shelf} kept or parked states × {slot:,} B"),
         MemoryLine("host_tier", tier, "pages of kept or parked state, as set" if tier else "off"),
         MemoryLine("sampling", lanes * sampling, f"{lanes} lanes × {sampling:,} B penalties"),

@@ -133,14 +133,14 @@ def _device_lines(card: _Card, config: EngineConfig, context: int, kept: str) ->
     graphs = lanes * (2 if config.draft_tokens else 1)
     return [
         MemoryLine("weights", card.weights.bytes, card.weights.why),
-        MemoryLine("context", CONTEXT, "CUDA and the driver; assumed until it is measured on the card"),
+        MemoryLine("context", CONTEXT, "assumed until it is measured on the card"),
         _window(text, lanes, config.prefill_chunk, kept),
-        MemoryLine("lane_state", lanes * slot, f"{lanes} lanes × {slot:,} B recurrent state and convolution taps"),
+        MemoryLine("lane_state", lanes * slot, f"{lanes} lanes × {slot:,} B"),
         MemoryLine("workspace", work.bytes, work.why),
         MemoryLine("vision_cache", cache, "encoded pictures, two of the largest" if cache else "no pictures"),
         MemoryLine("sampling", lanes * sampling, f"{lanes} lanes × {sampling:,} B penalties"),
         MemoryLine("round", rounds, f"{lanes} lanes × ({pages:,} pages × 4 B + 64 B + {columns} × 40 B)"),
-        MemoryLine("graphs", graphs * GRAPH, f"{graphs} captured rounds × {GRAPH:,} B; assumed until measured"),
+        MemoryLine("graphs", graphs * GRAPH, f"{graphs} captured rounds × {GRAPH:,} B, assumed as well"),
         _verify(text, card.drafter, lanes, config.draft_tokens),
         _drafter(card.drafter, lanes, config.draft_tokens),
     ]
