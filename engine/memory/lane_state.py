@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from engine.config import TextConfig
+from engine.memory.sizes import state_bytes
 
 
 class LaneState:
@@ -38,12 +39,6 @@ class LaneState:
             self._recurrent.zero_()
             self._conv.zero_()
 
-    @staticmethod
-    def bytes_per_slot(config: TextConfig, dtype: torch.dtype) -> int:
-        recurrent = config.gdn_value_heads * config.gdn_key_dim * config.gdn_value_dim * 4
-        conv = (config.conv_width - 1) * config.gdn_channels * dtype.itemsize
-        return len(config.gdn_layers) * (recurrent + conv)
-
     @property
     def dtype(self) -> torch.dtype:
         """The compute type."""
@@ -55,7 +50,7 @@ class LaneState:
 
     @property
     def slot_bytes(self) -> int:
-        return self.bytes_per_slot(self.config, self.dtype)
+        return state_bytes(self.config, self.dtype.itemsize)
 
     def clear(self, slot: int) -> None:
         """A slot as at a sequence's start."""

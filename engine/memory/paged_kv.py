@@ -50,10 +50,6 @@ class PagedKV:
     def is_cuda(self) -> bool:
         return self._rows.is_cuda
 
-    @staticmethod
-    def bytes_per_token(config: TextConfig, dtype: torch.dtype) -> int:
-        return len(config.full_layers) * 2 * config.num_kv_heads * config.head_dim * dtype.itemsize
-
     def rows(self, runs: Sequence[PagedRun]) -> Tensor:
         """Pool rows of all new tokens of all runs, in order: int64 [T]."""
         size = self.page_size

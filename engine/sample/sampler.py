@@ -74,10 +74,6 @@ class Sampler:
         """Presence and frequency penalties: what to take off each logit of a lane."""
         self._lanes: dict[int, _Lane] = {}
 
-    @staticmethod
-    def bytes_per_lane(vocabulary: int) -> int:
-        return 2 * vocabulary * torch.float32.itemsize
-
     @property
     def nbytes(self) -> int:
         return self._divisor.nbytes + self._reduction.nbytes

@@ -8,7 +8,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from engine.config import EngineConfig, ModelConfig
-from engine.memory.plan import sizes
+from engine.memory import sizes
 from engine.memory.plan.activations import workspace
 from engine.memory.plan.budget import MAX_PIXELS, Attempt, context_of, pool, refusal, room, vision_cache
 from engine.memory.plan.machine import Memory, host_memory
@@ -111,9 +111,9 @@ def _lines(
     model: ModelConfig, config: EngineConfig, itemsize: int, kept: str, memory: Memory, context: int, pixels: int
 ) -> list[MemoryLine]:
     """All lines but the pool's. The host tier is what was asked for; by itself it takes what the pool leaves."""
-    text, lanes, shelf = model.text, config.lanes, config.lanes + config.retained_limit
+    text, lanes = model.text, config.lanes
     weights = unpacked(model, itemsize, "bfloat16" if kept == "bf16" else kept)
-    slot, sampling = sizes.state_bytes(text, itemsize), sizes.sampling_bytes(text)
+    slot, sampling = sizes.state_bytes(text, itemsize), sizes.sampling_bytes(text.vocab_size)
     work = workspace(
         text,
         model.vision,
@@ -134,7 +134,7 @@ def _lines(
         MemoryLine("weights", weights.bytes, weights.why),
         MemoryLine("runtime", RUNTIME, "Python, torch and libraries"),
         MemoryLine("lane_state", lanes * slot, f"{lanes} lanes × {slot:,} B"),
-        MemoryLine("retained", shelf * slot, f"{shelf} kept or parked states × {slot:,} B"),
+        MemoryLine("retained", *sizes.shelf_bytes(text, lanes, config.retained_limit, slot, itemsize)),
         MemoryLine("host_tier", tier, "pages of kept or parked state, as set" if tier else "off"),
         MemoryLine("sampling", lanes * sampling, f"{lanes} lanes × {sampling:,} B penalties"),
         MemoryLine("workspace", work.bytes, work.why),

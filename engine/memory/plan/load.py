@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.config import EngineConfig, ModelConfig
-from engine.memory.plan import sizes
+from engine.memory import sizes
 from engine.memory.plan.budget import MAX_PIXELS
 from engine.memory.plan.host import plan_host
 from engine.memory.plan.machine import Memory, card_memory, host_memory

@@ -12,7 +12,7 @@ from typing import Literal
 
 from engine.checkpoint.geometries import Drafter
 from engine.config import EngineConfig, ModelConfig, TextConfig
-from engine.memory.plan import sizes
+from engine.memory import sizes
 from engine.memory.plan.activations import workspace
 from engine.memory.plan.budget import MAX_PIXELS, Attempt, context_of, main_bytes, pool, refusal, room, vision_cache
 from engine.memory.plan.host import TIER_SHARE
@@ -116,7 +116,7 @@ def _attempt(card: _Card, config: EngineConfig) -> Attempt:
 
 def _device_lines(card: _Card, config: EngineConfig, context: int, kept: str) -> list[MemoryLine]:
     text, lanes, columns = card.model.text, config.lanes, config.draft_tokens + 1
-    slot, sampling = sizes.state_bytes(text, card.itemsize), sizes.sampling_bytes(text)
+    slot, sampling = sizes.state_bytes(text, card.itemsize), sizes.sampling_bytes(text.vocab_size)
     pages = ceil(context / config.page_size)
     work = workspace(
         text,
@@ -176,18 +176,18 @@ def _host_lines(card: _Card, config: EngineConfig, kept: str) -> list[MemoryLine
         slot += sizes.exact_rows(0) * sizes.kv_token_bytes(card.model.text, "bf16")
     if config.draft_tokens and card.drafter is not None:
         slot += card.drafter.window * card.drafter.token_bytes
-    shelf = config.lanes + config.retained_limit
+    shelf, why = sizes.shelf_bytes(card.model.text, config.lanes, config.retained_limit, slot, card.itemsize)
     tier = config.host_tier
     if tier is None:
         tier = HOST_TIER if card.host is None else min(HOST_TIER, card.host.total // TIER_SHARE)
-    if card.host is not None and (tier > card.host.total // TIER_SHARE or tier + shelf * slot > card.host.free):
+    if card.host is not None and (tier > card.host.total // TIER_SHARE or tier + shelf > card.host.free):
         raise PlanError(
-            f"Pinned host memory for kept state ({shelf * slot:,} bytes) and the host tier ({tier:,}) do not fit: "
+            f"Pinned host memory for kept state ({shelf:,} bytes) and the host tier ({tier:,}) do not fit: "
             f"{card.host.free:,} are free and the tier may take a quarter of {card.host.total:,}: lower --host-tier or "
             "--lanes.",
         )
     lines = [
-        MemoryLine("retained", shelf * slot, f"{shelf} kept or parked states × {slot:,} B, pinned", "host"),
+        MemoryLine("retained", shelf, f"{why}, pinned", "host"),
         MemoryLine("host_tier", tier, "pages of kept or parked state, pinned" if tier else "off", "host"),
     ]
     if config.disk_tier is not None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 from engine.memory.audit import AccountError
 from engine.memory.kept import Kept
-from engine.memory.lane_state import LaneState
+from engine.memory.sizes import state_bytes
 from tests.engine.memory.world import SIZE, TEXT, World
 
 PROMPT = [1, 2, 3, 4, 5, 6, 7, 0, 1, 2]
@@ -37,7 +36,7 @@ def test_figures(world: World) -> None:
 
 
 def test_what_is_reserved_is_what_the_plan_counts(world: World) -> None:
-    shelf = (world.slots + world.lanes) * LaneState.bytes_per_slot(TEXT, torch.float32)
+    shelf = (world.slots + world.lanes) * state_bytes(TEXT, 4)
     last = world.slots * TEXT.hidden_size * 4
     assert world.keeper.nbytes == shelf + last + world.host * world.kv.page_bytes
 

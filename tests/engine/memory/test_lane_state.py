@@ -7,6 +7,7 @@ import torch
 
 from engine.config import TextConfig
 from engine.memory.lane_state import LaneState
+from engine.memory.sizes import state_bytes
 
 SLOTS = 6
 GROUPS = [[0], [2, 3, 4], [5, 0, 3], [1, 2, 4], [0, 1, 2, 3, 4, 5]]
@@ -92,4 +93,4 @@ def test_side_by_side_slots_are_read_without_a_copy(state: LaneState) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_size_is_what_the_plan_counts(text: TextConfig, dtype: torch.dtype) -> None:
     state = LaneState(text, SLOTS, torch.device("cpu"), dtype)
-    assert state.nbytes == SLOTS * LaneState.bytes_per_slot(text, dtype)
+    assert state.nbytes == SLOTS * state_bytes(text, dtype.itemsize)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from engine.config import ModelConfig, TextConfig
 from engine.memory.paged_kv import PagedKV
+from engine.memory.sizes import kv_token_bytes
 from tests.engine.model.oracle import hf_config
 
 SIZE, PAGES = 4, 12
@@ -115,4 +116,4 @@ def test_copies_out_and_in(text: TextConfig, tokens: int) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_size_is_what_the_plan_counts(text: TextConfig, dtype: torch.dtype) -> None:
     kv = PagedKV(text, PAGES, SIZE, torch.device("cpu"), dtype)
-    assert kv.nbytes == PAGES * SIZE * PagedKV.bytes_per_token(text, dtype)
+    assert kv.nbytes == PAGES * SIZE * kv_token_bytes(text, "float32" if dtype == torch.float32 else "bf16")

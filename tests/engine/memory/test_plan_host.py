@@ -11,9 +11,12 @@ import torch
 
 from engine.checkpoint.geometries import geometry
 from engine.config import EngineConfig, ModelConfig
+from engine.memory.keeper import Keeper
 from engine.memory.lane_state import LaneState
 from engine.memory.paged_kv import PagedKV
+from engine.memory.pages import PagePool
 from engine.memory.plan import Layout, PlanError, plan_host
+from engine.memory.sizes import kv_token_bytes
 from engine.sample.sampler import Sampler
 from tests.engine.model.oracle import make_pair
 
@@ -36,12 +39,15 @@ def test_lines_are_the_buffers(model: ModelConfig, dtype: torch.dtype) -> None:
     layout = plan_host(model, config, dtype, PLENTY)
     found = lines(layout)
     cpu = torch.device("cpu")
-    lanes = LaneState(model.text, 3, cpu, dtype)
-    assert found["kv_pool"] == PagedKV(model.text, layout.pages, config.page_size, cpu, dtype).nbytes
-    assert found["lane_state"] == lanes.nbytes
-    assert found["retained"] == lanes.shelf(layout.shelf_slots).nbytes
+    state, kv = (
+        LaneState(model.text, 3, cpu, dtype),
+        PagedKV(model.text, layout.pages, config.page_size, cpu, dtype),
+    )
+    keeper = Keeper(kv, state, PagePool(layout.pages), slots=2, lanes=3, host_bytes=layout.host_tier)
+    assert found["kv_pool"] == kv.nbytes
+    assert found["lane_state"] == state.nbytes
+    assert found["retained"] + found["host_tier"] == keeper.nbytes
     assert found["sampling"] == Sampler(3, model.text.vocab_size, cpu).nbytes
-    assert found["host_tier"] == layout.host_tier
     assert found["vision_cache"] == layout.vision_cache
     assert layout.plan.total == sum(found.values())
 
@@ -84,7 +90,7 @@ def test_ember_by_hand() -> None:
         "runtime": 320 * MIB,
         "kv_pool": 8 * 8192 * (4 * 2 * 3 * 64 * 4),
         "lane_state": 8 * 12 * (9 * 64 * 64 * 4 + 3 * channels * 4),
-        "retained": (8 + 16) * 12 * (9 * 64 * 64 * 4 + 3 * channels * 4),
+        "retained": (8 + 16) * 12 * (9 * 64 * 64 * 4 + 3 * channels * 4) + 16 * 576 * 4,
         "host_tier": 256 * MIB,
         "sampling": 8 * 49_216 * 2 * 4,
         # Residuals and norms, q ‖ k ‖ v, both sides of the MLP, angles of a head.
@@ -110,7 +116,7 @@ def fixed(model: ModelConfig, config: EngineConfig) -> int:
 
 def test_pool_takes_what_is_left_and_the_tier_what_it_leaves(model: ModelConfig) -> None:
     config = EngineConfig(lanes=4)
-    page = 64 * PagedKV.bytes_per_token(model.text, torch.float32)
+    page = 64 * kv_token_bytes(model.text, "float32")
     each = model.text.max_context // 64
     least = HEADROOM + fixed(model, config) + page // 2
     layout = plan(model, config, least + (each + 3) * page)
@@ -135,9 +141,7 @@ def test_disk_tier_is_named_and_counts_for_nothing(model: ModelConfig, tmp_path:
 
 def test_shortfall_is_named_with_what_mends_it(model: ModelConfig) -> None:
     config = EngineConfig(lanes=4)
-    least = (
-        HEADROOM + fixed(model, config) + model.text.max_context * PagedKV.bytes_per_token(model.text, torch.float32)
-    )
+    least = HEADROOM + fixed(model, config) + model.text.max_context * kv_token_bytes(model.text, "float32")
     assert plan(model, config, least).pages == model.text.max_context // 64
     with pytest.raises(PlanError) as caught:
         plan(model, config, least - 1000)

@@ -20,6 +20,7 @@ from transformers import (
     TopPLogitsWarper,
 )
 
+from engine.memory.sizes import sampling_bytes
 from engine.messages import EngineError, SamplingParams
 from engine.sample.random import uniform
 from engine.sample.sampler import Sampler
@@ -361,4 +362,4 @@ def test_sampling_leaves_the_logits_alone() -> None:
 
 
 def test_buffers_are_what_the_plan_counts() -> None:
-    assert Sampler(3, 1000, "cpu").nbytes == 3 * Sampler.bytes_per_lane(1000)
+    assert Sampler(3, 1000, "cpu").nbytes == 3 * sampling_bytes(1000)

@@ -40,9 +40,17 @@ def state_bytes(text: TextConfig, itemsize: int) -> int:
     return len(text.gdn_layers) * (recurrent + taps)
 
 
-def sampling_bytes(text: TextConfig) -> int:
+def shelf_bytes(text: TextConfig, lanes: int, kept: int, slot: int, itemsize: int) -> tuple[int, str]:
+    """States of ``slot`` bytes each for sequences that hold no lane, and how that comes about: ``kept`` ones, each with
+    the residual of its last token, and one for every lane that may be parked."""
+    row = text.hidden_size * itemsize
+    size = (lanes + kept) * slot + kept * row
+    return size, f"{lanes + kept} kept or parked states × {slot:,} B + {kept} × {row:,} B"
+
+
+def sampling_bytes(vocabulary: int) -> int:
     """Penalties of one lane: two float32 values for each token of the vocabulary."""
-    return 2 * text.vocab_size * 4
+    return 2 * vocabulary * 4
 
 
 def round_bytes(lanes: int, pages: int, columns: int) -> int:
