@@ -20,7 +20,7 @@ from ignis_desktop.cli.errors import CommandError
 from ignis_desktop.cli.options import EngineOptions
 
 STARTS = 3
-STREAMS, PROMPT, WRITTEN = 8, 64, 96
+STREAMS, PROMPT, WRITTEN = 8, 64, 64
 SERVER_THREADS = ("ignis-server", "ignis-prepare", "ignis-answer")
 """Threads of the server; the engine's and those of its matrix products are not its work."""
 SOAK_REQUESTS = 400

@@ -146,8 +146,10 @@ class SoakLoad:
         messages = [*before, {**last, "content": f"{mark} {last['content']}"}]
         ask = asyncio.create_task(client.ask(Ask(messages, LEFT_ANSWER, _class(rng), number)))
         try:
-            await asyncio.sleep(EARLY_SECONDS * rng.random())
-            known = (await view(client)).find(mark)
+            known = None
+            while known is None and not ask.done():
+                await asyncio.sleep(EARLY_SECONDS * rng.random())
+                known = (await view(client)).find(mark)
             if known is not None:
                 with contextlib.suppress(CommandError):  # it has ended meanwhile
                     await client.post(f"/v1/engine/requests/{known}/cancel", {})
