@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -129,3 +130,27 @@ def test_adopting_takes_no_explicit_states_place() -> None:
         world.finish(0)
     assert world.keeper.adopt(stored) is None, "slots"
     assert len(world.alive()) == 2
+
+
+@pytest.mark.parametrize("better", [{}, {"request_class": "agent", "explicit": True, "name": "mine"}])
+def test_adopting_takes_no_better_states_units(better: dict[str, Any]) -> None:
+    """What is better in the order, or explicit, keeps its units; the adopted one goes to the pool."""
+    world = World(host=2)
+    world.start(0, PROMPT[:8])
+    kept = world.keep(0, ending=True, request_class="interactive" if better else "agent")
+    world.finish(0)
+    assert kept is not None
+    assert kept.key is not None
+    stored = world.keeper._stored(kept, kept.key)
+    world.keeper.clear()
+    world.start(0, [5] * 8)
+    other = world.keep(0, ending=True, **better)
+    world.finish(0)
+    assert other is not None
+    assert world.keeper.reclaim(12)
+    again = world.keeper.adopt(stored)
+    assert again is not None
+    world.kept[again] = world.kept[kept]
+    assert world.alive() == [other, again]
+    assert [held.page is None for held in (*other.held, *again.held)] == [True, True, False, False]
+    world.check()
