@@ -1,7 +1,8 @@
 """Screenshots of every panel, with real answers and real requests: python tools/screenshots.py OUT
 
 Light and dark, 1280×800 and 1920×1080 pixels, at 100 % and 150 %. Runs without a display. With --busy, only the Lanes
-panel over an engine that is made up (tests/busy.py): 1280×800 and 760×480 logical pixels, at 100 % and 200 %.
+panel over an engine that is made up (tests/busy.py): 1280×800 and 760×480 logical pixels, at 100 % and 200 %. With
+--plan, the VRAM plan panel at the same sizes: as it is, with knobs turned, with another model, with too little memory.
 """
 
 from __future__ import annotations
@@ -39,13 +40,15 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=1, help="CPU threads of the engine")
     parser.add_argument("--language", choices=("en", "ko"), default="en")
     parser.add_argument("--busy", action="store_true", help="the Lanes panel over a made-up busy engine")
+    parser.add_argument("--plan", action="store_true", help="the VRAM plan panel, with its knobs turned")
     parser.add_argument("--pages", type=int, default=1024, help="pages of the made-up engine")
     parser.add_argument("--scale", choices=(*SCALES, *BUSY_SCALES), help="only this scale, in this process")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     if arguments.scale:
-        return take_busy(arguments) if arguments.busy else take_all(arguments)
-    for scale in BUSY_SCALES if arguments.busy else SCALES:
+        take = take_busy if arguments.busy else take_plan if arguments.plan else take_all
+        return take(arguments)
+    for scale in BUSY_SCALES if arguments.busy or arguments.plan else SCALES:
         # Qt reads the scale once, when the application starts.
         environment = os.environ | {"QT_SCALE_FACTOR": scale, "QT_QPA_PLATFORM": "offscreen"}
         subprocess.run([sys.executable, __file__, *sys.argv[1:], "--scale", scale], env=environment, check=True)
@@ -131,6 +134,54 @@ def take_busy(arguments: argparse.Namespace) -> int:
         finally:
             desktop.watchdog.start()  # the window's end stops it
             window.close()
+    return 0
+
+
+def take_plan(arguments: argparse.Namespace) -> int:
+    """The VRAM plan panel over the real engine, from the top and, where it scrolls, to the bottom."""
+    sys.path.insert(0, str(ROOT))
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["IGNIS_DATA_DIR"] = folder
+        os.environ["IGNIS_RUNTIME_DIR"] = folder
+        import ignis_desktop.app as app_module
+        from engine.config import EngineConfig
+        from ignis_desktop.store.settings import SettingsFile
+
+        SettingsFile().change(port=0, language=arguments.language, theme="light")
+        app = app_module.QApplication(["ignis"])
+        desktop = app_module.Desktop(app, EngineConfig(model=arguments.model, threads=arguments.threads))
+        desktop.start()
+        panel = desktop.window.vram_plan
+
+        def plan(model: str = "own", **turned: object) -> None:
+            panel.model.set_value(model)
+            panel.model.chosen.emit(model)
+            panel.knobs.turn(turned.items())
+            panel.knobs.changed.emit()
+
+        scenes: dict[str, Callable[[], None]] = {
+            "plan": plan,
+            "plan-changed": lambda: plan(lanes=12, max_context=4096, headroom=1 << 30),
+            "plan-27b": lambda: plan("big"),
+            "plan-27b-short": lambda: plan("big", lanes=16, kv_format="bf16", max_context=262_144),
+        }
+        try:
+            wait(app, lambda: desktop.engine.snapshot.state in ("ready", "failed"))
+            desktop.window.show_panel("vram_plan")
+            for width, height in BUSY_SIZES:
+                desktop.window.resize(width, height)
+                for theme in ("light", "dark"):
+                    desktop.theme.apply(theme)
+                    for name, show in scenes.items():
+                        show()
+                        bar = panel.body.verticalScrollBar()
+                        for part in ("", "-below") if bar.maximum() > 40 else ("",):
+                            bar.setValue(bar.maximum() if part else 0)
+                            rest(app)
+                            file = f"{name}{part}-{theme}-{width}x{height}-{round(float(arguments.scale) * 100)}.png"
+                            desktop.window.grab().save(str(arguments.out / file))
+        finally:
+            desktop.window.close()
     return 0
 
 
@@ -222,6 +273,7 @@ def shoot(app, desktop, out: Path, scale: float) -> None:
         "chat": chat,
         "chat-empty": empty_chat,
         "chat-options": options,
+        "plan": lambda: window.show_panel("vram_plan"),
         "server": lambda: window.show_panel("server"),
         "settings": lambda: window.show_panel("settings"),
         "palette": palette,

@@ -48,7 +48,9 @@ class VramPlanPanel(QWidget):
         self._settings = settings
         self._seen: tuple[object, ...] = ()
         self._stale = True
+        self._state = ""
         self._base: Planned | None = None
+        self._shown: Planned | None = None
         self._wanted = WhatIf()
         self._offered: list[tuple[tuple[str, Any], ...]] = []
         self.setObjectName("panelBody")
@@ -71,7 +73,7 @@ class VramPlanPanel(QWidget):
         self.knobs.reset.clicked.connect(self._start_over)
         self.knobs.apply.clicked.connect(self._apply)
         self.fault, self._fault_text, self._mends = self._fault_card()
-        self._body = body = ScrolledColumn(1240, margin=24)
+        self.body = body = ScrolledColumn(1240, margin=24)
         line = QHBoxLayout()
         line.setSpacing(12)
         line.addWidget(self.summary)
@@ -121,10 +123,13 @@ class VramPlanPanel(QWidget):
             self._stale = True
             if self.isVisible():
                 self._start_over()
+        elif {snapshot.state, self._state} != {"ready"} and self._shown is not None:
+            self._show_pending(self._shown, self._shown is not self._base)
+        self._state = snapshot.state
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        self._body.setFocus()  # keys scroll; no control looks chosen
+        self.body.setFocus()  # keys scroll; no control looks chosen
         if self._stale:
             self._start_over()
         else:
@@ -161,6 +166,7 @@ class VramPlanPanel(QWidget):
         self._show(planned)
 
     def _show(self, planned: Planned) -> None:
+        self._shown = planned
         base = self._base or planned
         changed = planned is not base
         self.summary.setText(summary(planned))
@@ -176,6 +182,7 @@ class VramPlanPanel(QWidget):
 
     def _show_nothing(self, reason: str) -> None:
         """There is no such plan."""
+        self._shown = None
         self.summary.setText("")
         self.difference.setText("")
         self.bar.show_parts((), 0)

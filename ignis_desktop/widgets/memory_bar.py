@@ -242,7 +242,7 @@ def _fill(painter: QPainter, box: QRectF, part: MemoryPart) -> None:
         return
     if part.look == "hatched":
         painter.fillRect(box, QColor(theme.panel))
-        painter.fillRect(box, QBrush(QColor(theme.control_line), Qt.BrushStyle.BDiagPattern))
+        painter.fillRect(box, QBrush(QColor(theme.disabled), Qt.BrushStyle.BDiagPattern))
     else:
         painter.fillRect(box, QColor(theme.control_line if part.look == "others" else getattr(theme, part.tone)))
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPointF, Qt
-from PySide6.QtGui import QImage
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QEvent, QPointF, Qt
+from PySide6.QtGui import QImage, QMouseEvent
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from ignis_desktop.widgets.knob import ChoiceKnob, SliderKnob
@@ -105,11 +105,15 @@ def test_too_much_is_marked(bar: MemoryBar) -> None:
     assert colour(bar, 580, 20) != LIGHT.memory_kv
 
 
-def test_pointing_fades_the_others(bar: MemoryBar, qtbot: QtBot) -> None:
+def test_pointing_fades_the_others(bar: MemoryBar) -> None:
     bar.show_parts(CARD, 32 * GIB)
-    with qtbot.waitSignal(bar.pointed) as heard:
-        qtbot.mouseMove(bar, QPointF(450, 20).toPoint())
-    assert heard.args == ["kv"]
+    heard: list[str] = []
+    bar.pointed.connect(heard.append)
+    place, none = QPointF(450, 20), Qt.MouseButton.NoButton
+    move = QMouseEvent(QEvent.Type.MouseMove, place, place, none, none, Qt.KeyboardModifier.NoModifier)
+    QApplication.sendEvent(bar, move)
+    assert heard == ["kv"]
+    assert bar.toolTip() == plain("kv 8")
     assert colour(bar, 500, 35) == LIGHT.memory_kv
     assert colour(bar, 340, 35) != LIGHT.memory_weights
     bar.point_at("")

@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
 from engine.config import EngineConfig
 from engine.memory.plan import Memory
 from engine.messages import EngineError, MemoryPlan
 from ignis_desktop import planning
+from ignis_desktop.app import Desktop
 from ignis_desktop.engine_thread import EngineThread, engine_config
 from ignis_desktop.panels.plan_words import change_text, size_text
 from ignis_desktop.panels.vram_plan import VramPlanPanel
@@ -253,6 +254,34 @@ def test_every_text_is_there_in_both_languages(open_window) -> None:
 def test_sizes_in_words() -> None:
     assert [size_text(size) for size in (0, 512 * MIB, 3 * GIB // 2)] == ["0 MiB", "512 MiB", "1.5 GiB"]
     assert [change_text(size) for size in (0, 1, -512 * MIB, 3 * GIB)] == ["", "", "−512 MiB", "+3.0 GiB"]
+
+
+def test_apply_and_restart_puts_it_in_force(
+    qapp: QApplication, qtbot: QtBot, tiny_model: Path, monkeypatch: pytest.MonkeyPatch, settled
+) -> None:
+    monkeypatch.setattr(qapp, "quit", lambda: None)
+    SettingsFile().change(model=str(tiny_model), threads=1, serve=False)
+    desktop = Desktop(qapp)
+    desktop.start()
+    qtbot.waitUntil(lambda: desktop.engine.snapshot.state == "ready", timeout=30_000)
+    desktop.window.show_panel("vram_plan")
+    panel, first = desktop.window.vram_plan, desktop.engine.engine
+    panel.knobs.lanes.slider.setValue(2)
+    panel.knobs.yarn.select.menu().actions()[1].trigger()
+    panel.knobs.context.slider.setValue(31)
+    panel.knobs.apply.click()
+    qtbot.waitUntil(
+        lambda: desktop.engine.engine is not first and desktop.engine.snapshot.state == "ready", timeout=30_000
+    )
+    assert len(desktop.engine.snapshot.lanes) == 3
+    assert desktop.engine.snapshot.context_length == 8192
+    qtbot.waitUntil(lambda: not panel.knobs.changes(), timeout=5000)
+    assert (panel.knobs.lanes.value, panel.knobs.context.value, panel.knobs.yarn.value) == (3, 8192, "2")
+    qtbot.waitUntil(lambda: "In force" in panel.knobs._pending.text(), timeout=5000)
+    desktop.window.close()
+    desktop.window.deleteLater()
+    desktop.engine.deleteLater()
+    settled()
 
 
 # What stands behind it (ignis_desktop.planning).
