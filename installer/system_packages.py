@@ -14,6 +14,9 @@ from collections.abc import Iterable
 from ignis_desktop.system_libraries import FONT, Package, has_font, install_line, missing_libraries
 
 XVFB = Package("xvfb", "xorg-x11-server-Xvfb", "xorg-server-xvfb")
+XDOTOOL = Package("xdotool", "xdotool", "xdotool")
+DBUS = Package("dbus-daemon", "dbus-daemon", "dbus")
+_TEST_PROGRAMS = {"Xvfb": XVFB, "xdotool": XDOTOOL, "dbus-daemon": DBUS}
 _APT_SECONDS = 600.0
 _APT_OPTIONS = ("-q", "-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=20", "-o", "DPkg::Lock::Timeout=120")
 
@@ -23,8 +26,8 @@ def missing(*, tests: bool = False) -> set[Package]:
     lacking = set(missing_libraries().values())
     if not has_font():
         lacking.add(FONT)
-    if tests and sys.platform.startswith("linux") and shutil.which("Xvfb") is None:
-        lacking.add(XVFB)
+    if tests and sys.platform.startswith("linux"):
+        lacking |= {package for program, package in _TEST_PROGRAMS.items() if shutil.which(program) is None}
     return lacking
 
 

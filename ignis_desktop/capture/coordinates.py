@@ -38,6 +38,9 @@ class Rect:
         if self.width <= 0 or self.height <= 0:
             raise CoordinateError(f"A rectangle needs a positive size, not {self.width} × {self.height}.")
 
+    def __str__(self) -> str:
+        return f"[{self.x:g}, {self.y:g}, {self.width:g}, {self.height:g}]"
+
     def distance(self, x: float, y: float) -> float:
         """Distance of a point from the rectangle; 0 inside and on the edge."""
         dx = max(self.x - x, 0.0, x - (self.x + self.width))
@@ -46,6 +49,16 @@ class Rect:
 
     def contains(self, x: float, y: float) -> bool:
         return self.x <= x < self.x + self.width and self.y <= y < self.y + self.height
+
+    def intersected(self, other: Rect) -> Rect | None:
+        """What both cover; None when that is nothing."""
+        left, top = max(self.x, other.x), max(self.y, other.y)
+        width = min(self.x + self.width, other.x + other.width) - left
+        height = min(self.y + self.height, other.y + other.height) - top
+        return Rect(left, top, width, height) if width > 0 and height > 0 else None
+
+    def moved(self, dx: float, dy: float) -> Rect:
+        return Rect(self.x + dx, self.y + dy, self.width, self.height)
 
 
 @dataclass(frozen=True)
@@ -90,6 +103,22 @@ class CoordinateMap:
     def of_region(cls, width: int, height: int, desktop: Rect) -> CoordinateMap:
         """For a picture of one monitor, window or region that lies at ``desktop``."""
         return cls(width, height, (Tile(Rect(0, 0, width, height), desktop),))
+
+    def cropped(self, left: int, top: int, width: int, height: int) -> CoordinateMap:
+        """The map of a part of the picture, in image pixels. A part that no tile reaches into keeps its nearest one's
+        edge: every point of it maps there."""
+        window = Rect(left, top, width, height)
+        tiles = []
+        for tile in self.tiles:
+            shown = tile.image.intersected(window)
+            if shown is not None:
+                x0, y0 = _transfer(tile.image, tile.desktop, shown.x, shown.y)
+                x1, y1 = _transfer(tile.image, tile.desktop, shown.x + shown.width, shown.y + shown.height)
+                tiles.append(Tile(shown.moved(-left, -top), Rect(x0, y0, x1 - x0, y1 - y0)))
+        if not tiles:
+            x, y = self.desktop_pixel(left + width / 2, top + height / 2)
+            tiles.append(Tile(Rect(0, 0, width, height), Rect(x, y, 1, 1)))
+        return CoordinateMap(width, height, tuple(tiles))
 
     def to_normalized(self, x: float, y: float) -> tuple[float, float]:
         return x / self.width, y / self.height

@@ -92,3 +92,18 @@ def test_gaps_belong_to_the_nearest_monitor() -> None:
 def test_maps_that_map_nothing_are_refused(raw: dict) -> None:
     with pytest.raises(CoordinateError):
         CoordinateMap.from_json(raw)
+
+
+@given(monitors(), st.data())
+def test_a_part_of_the_picture_shows_the_same_places(coordinates: CoordinateMap, data: st.DataObject) -> None:
+    left = data.draw(st.integers(0, coordinates.width - 1))
+    top = data.draw(st.integers(0, coordinates.height - 1))
+    width = data.draw(st.integers(1, coordinates.width - left))
+    height = data.draw(st.integers(1, coordinates.height - top))
+    part = coordinates.cropped(left, top, width, height)
+    assert (part.width, part.height) == (width, height)
+    x, y = left + data.draw(UNIT) * width, top + data.draw(UNIT) * height
+    if any(tile.image.contains(x, y) for tile in coordinates.tiles):
+        assert part.to_desktop(x - left, y - top) == pytest.approx(coordinates.to_desktop(x, y), abs=1e-6)
+    else:
+        assert any(t.desktop.distance(*part.desktop_pixel(x - left, y - top)) <= 1 for t in coordinates.tiles)
