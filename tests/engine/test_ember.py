@@ -50,7 +50,7 @@ with Engine.load(threads=1) as engine:
         pass
     lines = {line.name: line.bytes for line in engine.snapshot().memory_plan.lines}
     import psutil
-    print(psutil.Process().memory_info().rss, lines["weights"], sum(lines.values()) - lines["headroom"])
+    print(psutil.Process().memory_info().rss, lines["weights"], sum(lines.values()))
 """
 
 
