@@ -1,18 +1,19 @@
 """Plans for people: what a model would take where, without loading it. ``ignis plan`` and the window show the same.
 
-Free of Qt, and of torch unless the plan is for the CPU or the weights' files have to be looked at.
+Free of Qt, and of torch unless the files of a card's weights have to be looked at.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.checkpoint.catalogue import resolve_model
 from engine.checkpoint.errors import CheckpointError
 from engine.checkpoint.geometries import QWEN, Drafter, geometries, geometry
 from engine.checkpoint.json_file import read_json
+from engine.compute import compute_type
 from engine.config import EngineConfig, ModelConfig
 from engine.memory.plan import (
     MAX_PIXELS,
@@ -30,9 +31,6 @@ from engine.memory.plan import (
     unpacked,
 )
 from engine.messages import MemoryPlan
-
-if TYPE_CHECKING:
-    import torch
 
 
 @dataclass(frozen=True)
@@ -140,7 +138,7 @@ def make_plan(model: Subject, config: EngineConfig, place: Place) -> Planned:
             host=place.host,
         )
     else:
-        layout = plan_host(model.config, config, _host_dtype(config), place.memory, pixels=model.pixels)
+        layout = plan_host(model.config, config, compute_type(config, "cpu"), place.memory, pixels=model.pixels)
     return _planned(model, config, layout)
 
 
@@ -239,11 +237,3 @@ def _drafter(config: ModelConfig) -> Drafter | None:
     made_for = known.config.text
     same = (text.hidden_size, text.num_layers, text.vocab_size)
     return known.drafter if same == (made_for.hidden_size, made_for.num_layers, made_for.vocab_size) else None
-
-
-def _host_dtype(config: EngineConfig) -> torch.dtype:
-    import torch
-
-    from engine.device import choose_dtype
-
-    return choose_dtype(config, torch.device("cpu"))

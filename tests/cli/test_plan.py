@@ -169,10 +169,11 @@ def test_options_become_the_engines() -> None:
     assert EngineOptions().config().host_tier is None
 
 
-def test_a_plan_is_quick(ignis: CommandLine) -> None:
+@pytest.mark.parametrize("arguments", [[*PUBLISHED, "--kv-format", "q2"], ["--device", "cpu"]], ids=["card", "cpu"])
+def test_a_plan_is_quick(arguments: list[str], ignis: CommandLine) -> None:
     """In processor time, which other work on the machine does not lengthen."""
     before = os.times()
-    done = ignis.run("plan", *PUBLISHED, "--kv-format", "q2")
+    done = ignis.run("plan", *arguments)
     after = os.times()
     assert done.returncode == 0
     assert after.children_user + after.children_system - before.children_user - before.children_system < 1.5

@@ -34,7 +34,8 @@ def test_engine_shape(http: httpx.Client, engine: Engine) -> None:
     assert {"interactive", "agent"} <= set(body["queue"])
     plan = body["memory_plan"]
     assert plan["budget"] > 0
-    assert all({"name", "bytes", "why"} <= set(line) for line in plan["lines"])
+    assert all({"name", "bytes", "why", "tier"} <= set(line) for line in plan["lines"])
+    assert plan["capacity"] == plan["budget"] + plan["headroom"] + plan["other"]
     assert sum(line["bytes"] for line in plan["lines"]) == plan["total"]
     assert {"decode_tokens_per_second", "prefill_tokens_per_second"} <= set(body["rates"])
 

@@ -7,6 +7,7 @@ from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING
 
+from engine.compute import ITEMSIZE, ComputeType
 from engine.config import EngineConfig, ModelConfig
 from engine.memory import sizes
 from engine.memory.plan.activations import workspace
@@ -30,7 +31,7 @@ TIER_SHARE = 4
 def plan_host(
     model: ModelConfig,
     config: EngineConfig,
-    dtype: torch.dtype,
+    dtype: torch.dtype | ComputeType,
     available: Memory | int | None = None,
     *,
     pixels: int = MAX_PIXELS,
@@ -46,6 +47,7 @@ def plan_host(
         PlanError: not even one full context fits, or an option is beyond what the engine does on the CPU.
     """
     name = str(dtype).removeprefix("torch.")
+    itemsize = ITEMSIZE[name]
     kept = {"bfloat16": "bf16"}.get(name, name)
     _check(config, kept, name)
     memory = host_memory() if available is None else available
@@ -53,9 +55,7 @@ def plan_host(
         memory = Memory(memory, memory)
     model = model if config.yarn is None else model.stretched(config.yarn)
     space = room(config, memory.total, memory.free, HEADROOM)
-    attempt = partial(
-        _attempt, model, itemsize=dtype.itemsize, kept=kept, memory=memory, budget=space.budget, pixels=pixels
-    )
+    attempt = partial(_attempt, model, itemsize=itemsize, kept=kept, memory=memory, budget=space.budget, pixels=pixels)
     context, found = context_of(model, config), attempt(config)
     if found.short:
         raise refusal(config, context, found, space, attempt)
@@ -74,10 +74,9 @@ def plan_host(
     if config.disk_tier is not None:
         lines.append(MemoryLine("disk_tier", config.disk_tier_bytes, f"at most, in {config.disk_tier}", "disk"))
     plan = MemoryPlan("host", space.budget, total, tuple(lines), space.other, space.headroom, memory.total)
-    weights = unpacked(model, dtype.itemsize, name)
-    cache = vision_cache(model, pixels, dtype.itemsize)
-    slots = config.lanes + config.retained_limit
-    return Layout(context, found.pages, cache, slots, tier.bytes, kept, weights.parameters, plan)
+    weights = unpacked(model, itemsize, name)
+    cache = vision_cache(model, pixels, itemsize)
+    return Layout(context, found.pages, cache, tier.bytes, kept, weights.parameters, plan)
 
 
 def _check(config: EngineConfig, kept: str, name: str) -> None:

@@ -29,10 +29,8 @@ class Layout:
     pages: int
     vision_cache: int
     """Bytes of encoded pictures."""
-    shelf_slots: int
-    """States of sequences that hold no lane: kept ones, and one for every lane that may be parked."""
     host_tier: int
-    """Bytes of the arena for pages of such sequences."""
+    """Bytes of the arena for pages of kept and parked state."""
     kv_format: str
     """"float32", "bf16", "fp8" or "q2"."""
     parameters: int

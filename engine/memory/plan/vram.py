@@ -86,7 +86,6 @@ def plan_vram(
         max_context=context,
         pages=found.pages,
         vision_cache=vision_cache(model, pixels, itemsize),
-        shelf_slots=config.lanes + config.retained_limit,
         host_tier=next(line.bytes for line in lines if line.name == "host_tier"),
         kv_format=kept,
         parameters=weights.parameters,

@@ -52,10 +52,6 @@ def test_lines_are_the_buffers(model: ModelConfig, dtype: torch.dtype) -> None:
     assert layout.plan.total == sum(found.values())
 
 
-def test_every_lane_may_be_parked_beside_what_is_kept(model: ModelConfig) -> None:
-    assert plan(model, EngineConfig(lanes=3, retained_limit=5)).shelf_slots == 8
-
-
 def test_memory_adds_up(model: ModelConfig) -> None:
     found = plan(model).plan
     assert (found.budget, found.headroom) == (PLENTY - HEADROOM, HEADROOM)
