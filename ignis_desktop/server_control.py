@@ -90,6 +90,7 @@ class ServerControl(QObject):
                 port=wanted.port,
                 api_key=wanted.api_key or None,
                 cors_origins=("*",) if wanted.cors else (),
+                capture=wanted.capture,
             )
             server = ServerThread(engine, settings)
             if previous is not None:

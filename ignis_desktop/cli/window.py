@@ -57,4 +57,5 @@ def _serve_as_the_window_would(options: EngineOptions) -> int:
         port=values.port,
         api_key=values.api_key or None,
         cors_origins=("*",) if values.cors else (),
+        capture=values.capture,
     )

@@ -124,6 +124,9 @@ class ServerPanel(QWidget):
         self.cors = Switch(tr("server.cors"))
         self.cors.setChecked(values.cors)
         self.cors.toggled.connect(lambda on: self._apply(cors=on))
+        self.capture = Switch(tr("server.capture"))
+        self.capture.setChecked(values.capture)
+        self.capture.toggled.connect(lambda on: self._apply(capture=on))
         layout.addWidget(form_row(tr("server.port"), self.port))
         layout.addWidget(self._port_error)
         layout.addWidget(QLabel(tr("server.key")))
@@ -134,6 +137,7 @@ class ServerPanel(QWidget):
         layout.addWidget(form_row(tr("server.lan"), self.lan, tr("server.lan_hint")))
         layout.addWidget(self._warning)
         layout.addWidget(form_row(tr("server.cors"), self.cors, tr("server.cors_hint")))
+        layout.addWidget(form_row(tr("server.capture"), self.capture, tr("server.capture_hint")))
         layout.addStretch(1)
         return frame
 

@@ -33,6 +33,8 @@ class Settings:
     """Seconds after which a request without an answer is given up (504)."""
     max_screens: int = 8
     """Screenshots kept encoded at once; the least recently used goes first."""
+    capture: bool = True
+    """Whether clients may have this machine's screen captured (``POST /v1/screens`` with ``capture``)."""
     request_log_size: int = 1000
     advertise: bool = True
     """Write the runtime file through which local commands find this server."""

@@ -35,6 +35,8 @@ class WindowSettings:
     port: int = 8000
     api_key: str = ""
     cors: bool = False
+    capture: bool = True
+    """Whether the server's clients may capture this screen."""
     serve: bool = True
     """Whether the server starts with the window."""
     geometry: str = ""

@@ -15,6 +15,7 @@ from engine.answers.point import Screen
 from engine.messages import RequestClass
 from ignis_desktop.capture.coordinates import CoordinateError, CoordinateMap
 from ignis_desktop.server.bodies import ClassedBody, documented, read_body
+from ignis_desktop.server.captures import capture, require_capture
 from ignis_desktop.server.errors import ApiError, bad_request
 from ignis_desktop.server.guard import client_name
 from ignis_desktop.server.images import decode_image
@@ -31,7 +32,11 @@ Question = Annotated[str, Field(min_length=1, max_length=4096)]
 class ScreenBody(ClassedBody):
     model: str | None = None
     image: str | None = Field(None, description="the screenshot as a data URI")
-    capture: dict[str, Any] | None = Field(None, description="take the screenshot here: not in this version")
+    capture: dict[str, Any] | None = Field(
+        None,
+        description='take the screenshot here: {"monitor": 1} (0 is all), {"region": [x, y, width, height]} in desktop '
+        'pixels, or {"window": "part of its title"}',
+    )
     coordinate_map: dict[str, Any] | None = Field(
         None, description="where the image lies on the desktop, as returned by this route; default: at its origin"
     )
@@ -64,14 +69,14 @@ async def add_screen(http: Request) -> Response:
     state = state_of(http)
     body = await read_body(http, ScreenBody)
     _, suffix = state.model_for(body.model)
-    if body.capture is not None:
+    if (body.image is None) == (body.capture is None):
         raise bad_request(
-            "capture: this version takes no screenshots itself; send one as image (a data URI).",
-            "capture",
-            "capture_not_supported",
+            "image: send the screenshot as a data URI (data:image/png;base64,…), or let the server take it (capture), "
+            "one of the two.",
+            "image",
         )
-    if body.image is None:
-        raise bad_request("image: send the screenshot as a data URI (data:image/png;base64,…).", "image")
+    if body.capture is not None:
+        require_capture(state, http)
     require_pointing(state)
     asker = Asker.of(http, body, suffix)
     stored = await state.workers.answer(http, lambda stop: _encode(state, body, asker, stop), state.settings.deadline)
@@ -120,9 +125,13 @@ def require_pointing(state: ServerState) -> None:
 
 
 def _encode(state: ServerState, body: ScreenBody, asker: Asker, stop: Callable[[], bool]) -> StoredScreen:
-    picture = decode_image(state.engine, body.image or "", "image")
+    if body.capture is not None:
+        shot = capture(body.capture)
+        picture, coordinates = state.engine.prepare_image(shot.image), shot.coordinates
+    else:
+        picture = decode_image(state.engine, body.image or "", "image")
+        coordinates = CoordinateMap.identity(*picture.original_size)
     width, height = picture.original_size
-    coordinates = CoordinateMap.identity(width, height)
     if body.coordinate_map is not None:
         try:
             coordinates = CoordinateMap.from_json(body.coordinate_map)
