@@ -9,25 +9,18 @@ from engine.schedule.supply import Supply
 
 
 def to_park(running: Iterable[Running], ask: Ask, supply: Supply, now: float) -> Running | None:
-    """The agent to park next so that ``ask`` fits into what is free; None when it does, or when parking cannot help.
+    """The agent to park next for ``ask``, which fits within reach; None when it fits into what is free.
 
     Those that lose least come first: least recently active (in whole seconds: all that decode advance in every round),
-    then with the fewest pages to move, then the youngest. Of these the ones are spared without which it fits as well,
-    so that a big agent is not parked together with small ones that it made superfluous.
+    then with the fewest pages to move, then the youngest. None is parked without which it would fit as well: small ones
+    are spared where a big one has to go anyway.
     """
-    lanes, pages = 1 - supply.lanes, ask.pages - supply.pages  # missing
-    chosen: list[Running] = []
-    agents = filter(gives_way, running)
-    for agent in sorted(agents, key=lambda agent: (-int(now - agent.active), agent.pages, -agent.since)):
-        if lanes <= 0 and pages <= 0:
-            break
-        chosen.append(agent)
-        lanes -= 1
-        pages -= agent.pages
-    if lanes > 0 or pages > 0:
-        return None
+    agents = sorted(filter(gives_way, running), key=lambda a: (-int(now - a.active), a.pages, -a.since))
+    # Missing once all of them are parked; then those that lose most are spared first.
+    lanes = 1 - supply.lanes - len(agents)
+    pages = ask.pages - supply.pages - sum(agent.pages for agent in agents)
     needed: list[Running] = []
-    for agent in reversed(chosen):
+    for agent in reversed(agents):
         if lanes + 1 <= 0 and pages + agent.pages <= 0:
             lanes += 1
             pages += agent.pages

@@ -62,6 +62,9 @@ class Policy(Generic[T]):
         self._waiting: dict[str, Waiting[T]] = {}
         self._parked: dict[str, Waiting[T]] = {}
         self._protections: dict[RequestClass, Protection] = {}
+        self._changes = 0
+        self._settled: object = None
+        """What was true when all had to wait: while it is, they have to."""
 
     def __len__(self) -> int:
         """Requests without a lane, parked ones included."""
@@ -82,6 +85,7 @@ class Policy(Generic[T]):
     def _stand(self, waiting: Waiting[T], group: dict[str, Waiting[T]]) -> None:
         if waiting.id in self._waiting or waiting.id in self._parked:
             raise ValueError(f"{waiting.id!r} is in line already.")
+        self._changes += 1
         group[waiting.id] = waiting
         insort(self._lines[waiting.request_class], waiting, key=lambda other: other.since)
 
@@ -89,7 +93,11 @@ class Policy(Generic[T]):
         """Take a request out of the line wherever it stands; None when it does not."""
         waiting = self._waiting.pop(request_id, None) or self._parked.pop(request_id, None)
         if waiting is not None:
+            self._changes += 1
             self._lines[waiting.request_class].remove(waiting)
+            protection = self._protections.get(waiting.request_class)
+            if protection is not None and protection.id == request_id:
+                del self._protections[waiting.request_class]
         return waiting
 
     def count(self, request_class: RequestClass) -> int:
@@ -112,7 +120,7 @@ class Policy(Generic[T]):
     @property
     def protected(self) -> frozenset[str]:
         """Requests that others pass only where that does not delay them, as of the last :meth:`next`."""
-        return frozenset(p.id for p in self._protections.values() if p.id in self._waiting or p.id in self._parked)
+        return frozenset(protection.id for protection in self._protections.values())
 
     def retry_after(self, running: Sequence[Running], now: float) -> float:
         """Seconds until a place in the line is likely to be free: until the first of those that run ends."""
@@ -122,13 +130,24 @@ class Policy(Generic[T]):
     # --- who is next -----------------------------------------------------------------------------------------
 
     def next(self, running: Sequence[Running], room: Room, now: float) -> Action | None:
-        """What to do now; None when all that is left has to wait. Asking twice gives the same answer."""
+        """What to do now; None when all that is left has to wait. Asking twice gives the same answer.
+
+        Nobody's need is looked at again while the lines, the lanes and the room are as they were when all had to wait:
+        time alone lets nobody in, for the starts of protected requests stand.
+        """
         if not self._waiting and not self._parked:
-            self._protections.clear()
             return None
+        state = (self._changes, room, [(r.id, r.pages, r.parkable) for r in running])
+        if running and state == self._settled:
+            return None
+        action = self._next(running, room, now)
+        self._settled = None if action is not None else state
+        return action
+
+    def _next(self, running: Sequence[Running], room: Room, now: float) -> Action | None:
         supply = Supply.of(running, room)
-        foreseen, holders = supply, running  # what the less urgent class sees: the protected one before it on a lane
         guards: list[Protection] = []
+        foreseen, holders = supply, running  # with protected requests of more urgent classes on lanes
         for request_class, line in self._lines.items():
             for place, waiting in enumerate(line):
                 if place and not supply.lane_for(request_class):
@@ -137,16 +156,11 @@ class Policy(Generic[T]):
                 if supply.fits(ask) and all(guard.allows(ask, now) for guard in guards):
                     for guard in guards:
                         guard.passed(ask, now)
-                    if not place:
-                        self._protections.pop(request_class, None)
                     return self._serve(ask, supply, running, now)
                 if not place:
-                    guards.append(self._protect(ask, foreseen, holders, now))
-            if not line:
-                self._protections.pop(request_class, None)
-            elif request_class == "interactive":
-                foreseen = foreseen.started(guards[0].ask)
-                holders = [*running, guards[0].as_running()]
+                    guard = self._protect(ask, foreseen, holders, now)
+                    guards.append(guard)
+                    foreseen, holders = foreseen.started(guard.ask), [*holders, guard.as_running()]
         return None
 
     def _serve(self, ask: Ask, supply: Supply, running: Sequence[Running], now: float) -> Action:

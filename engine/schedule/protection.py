@@ -32,8 +32,8 @@ class Protection:
         self.update(ask, supply, running)
 
     def update(self, ask: Ask, supply: Supply, running: Sequence[Running]) -> None:
-        """Forget donors that are gone. Further ones are taken only where those left are not enough any more: a more
-        urgent request took its place, an agent cannot be parked after all, or kept state it counted on is gone.
+        """Further donors are taken only where those there are do not suffice any more: a more urgent request took its
+        place, an agent cannot be parked after all, or kept state it counted on is gone.
 
         An agent that once could not be parked is kept room for as such: were that believed anew each time, those that
         it lets past could take the place outside that it needs to be parkable, again and again.
@@ -41,7 +41,6 @@ class Protection:
         self._firm = self._firm or not ask.parkable
         if self._firm and ask.parkable:
             ask = replace(ask, parkable=False)
-        self._donors.intersection_update(request.id for request in running)
         then = supply
         for request in running:
             if request.id in self._donors:

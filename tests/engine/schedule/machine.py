@@ -40,7 +40,7 @@ class Machine:
         active: float = 0,
         since: float = 0,
     ) -> None:
-        self.running[name] = Running(name, kind, pages, ends, active, parkable and kind == "agent", since)
+        self.running[name] = Running(name, kind, pages, ends, active, parkable, since)
 
     def next(self, now: float = 0) -> Action | None:
         held = sum(request.pages for request in self.running.values())

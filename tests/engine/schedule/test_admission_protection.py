@@ -61,10 +61,52 @@ def test_the_start_is_frozen_when_estimates_move(machine: Machine) -> None:
     """Otherwise short requests could pass for ever."""
     machine.runs("donor", 60, ends=20)
     machine.asks("big", 90)
-    assert machine.step() == []
+    machine.asks("beside", 10, seconds=100)
+    assert machine.step() == [Start("beside")]
     machine.runs("donor", 60, ends=500)
     machine.asks("short", 30, seconds=20)
     assert machine.step(now=1) == []
+
+
+def test_those_who_pass_on_time_take_nothing_from_those_who_pass_beside(machine: Machine) -> None:
+    machine.runs("donor", 40, ends=20)
+    machine.asks("big", 90)
+    machine.asks("short", 10, seconds=20)
+    machine.asks("long", 10, seconds=100)
+    assert machine.step() == [Start("short"), Start("long")]
+    del machine.running["donor"], machine.running["short"]
+    assert machine.step(now=20) == [Start("big")]
+
+
+def test_one_that_was_to_be_over_may_come_back_for_longer(machine: Machine) -> None:
+    """Then it takes the place beside the protected request."""
+    machine.runs("donor", 40, ends=20)
+    machine.asks("big", 90)
+    machine.asks("agent", 10, seconds=20, kind="agent")
+    assert machine.step() == [Start("agent")]
+    machine.asks("person", 55, seconds=5)
+    assert machine.step() == [Park("agent"), Start("person")]
+    machine.needs["agent"] = Need(10, 100)
+    machine.asks("second agent", 10, seconds=100, kind="agent")
+    del machine.running["person"]
+    assert machine.step(now=5) == [Resume("agent")]
+
+
+def test_the_start_moves_when_what_it_was_reckoned_with_is_gone() -> None:
+    """Later only: whoever was let past until then must not be too late afterwards."""
+    machine = Machine(lanes=5)
+    machine.runs("donor", 30, ends=20)
+    machine.runs("agent 1", 20, ends=40, kind="agent")
+    machine.runs("agent 2", 10, ends=40, kind="agent")
+    machine.asks("big", 100)
+    assert machine.step() == []
+    machine.runs("agent 2", 10, ends=5, kind="agent", parkable=False)
+    assert machine.step(now=1) == [], "it has to wait for this agent as well, but that ends before the donor"
+    machine.asks("until 20", 10, seconds=18)
+    machine.asks("until 40", 10, seconds=38)
+    assert machine.step(now=2) == [Start("until 20")]
+    machine.runs("agent 1", 20, ends=40, kind="agent", parkable=False)
+    assert machine.step(now=2) == [Start("until 40")]
 
 
 def test_an_end_that_is_past_lets_nobody_pass_on_time(machine: Machine) -> None:
@@ -123,12 +165,35 @@ def test_a_parked_agent_keeps_its_place_in_line(machine: Machine) -> None:
     assert machine.step(now=30) == [Resume("second"), Start("third")]
 
 
+def test_an_agent_waits_for_the_person_before_it_and_is_passed_accordingly(machine: Machine) -> None:
+    """The person starts at 20 and ends at 50; not before then is there room for the agent."""
+    machine.runs("donor", 60, ends=20)
+    machine.asks("person", 80, seconds=30)
+    machine.asks("agent", 90, kind="agent")
+    machine.asks("until 51", 20, seconds=51, kind="agent")
+    machine.asks("until 50", 20, seconds=50, kind="agent")
+    assert machine.step() == [Start("until 50")]
+    assert machine.policy.protected == {"person", "agent"}
+
+
+def test_beside_an_agent_that_must_leave_the_reserve(machine: Machine) -> None:
+    """One that can be parked is within reach itself."""
+    machine.runs("donor", 60, ends=20, kind="agent", parkable=False)
+    machine.asks("big", 70, kind="agent", parkable=False)
+    machine.asks("stays", 10, seconds=100, kind="agent", parkable=False)
+    machine.asks("moves", 10, seconds=100, kind="agent")
+    assert machine.step() == [Start("moves")]
+    del machine.running["donor"]
+    assert machine.step(now=20) == [Start("big")]
+
+
 def test_an_agent_whose_place_outside_comes_and_goes_is_kept_room_for(machine: Machine) -> None:
     """Room for it as one that cannot be parked, once that has been so: here, the reserve beside it."""
     machine.runs("donor", 60, ends=20, kind="agent", parkable=False)
     machine.asks("big", 70, kind="agent")
     assert machine.step() == []
     machine.needs["big"] = Need(70, 10, parkable=False)
+    machine.asks("bigger", 80, kind="agent")
     assert machine.step() == []
     machine.needs["big"] = Need(70, 10)
     machine.asks("small", 10, seconds=100, kind="agent", parkable=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.schedule.policy import Need, Park, Policy, Resume, Room, Start, Waiting
+from engine.schedule.policy import Need, Park, Policy, Resume, Room, Running, Start, Waiting
 from tests.engine.schedule.machine import Machine
 
 
@@ -27,6 +27,13 @@ def test_interactive_before_agents_and_first_come_first_served(machine: Machine)
     machine.asks("agent 2", kind="agent")
     machine.asks("person 2")
     assert machine.step() == [Start("person 1"), Start("person 2"), Start("agent 1"), Start("agent 2")]
+
+
+def test_those_who_came_at_the_same_moment_are_served_in_the_order_they_were_added(machine: Machine) -> None:
+    for name in ("first", "second", "third"):
+        machine.needs[name] = Need(10, 10)
+        machine.policy.add(Waiting(name, "interactive", name, 0))
+    assert machine.step() == [Start("first"), Start("second"), Start("third")]
 
 
 def test_waiting_is_told_in_the_order_of_service(machine: Machine) -> None:
@@ -69,6 +76,13 @@ def test_as_many_as_it_takes_are_parked_and_no_more(machine: Machine) -> None:
     machine.asks("second person", 20)
     machine.asks("third person", 10)
     assert machine.step() == [Park("30"), Start("second person"), Start("third person")]
+
+
+def test_of_several_the_one_that_loses_least_is_parked_first(machine: Machine) -> None:
+    for pages in (30, 20, 10):
+        machine.runs(str(pages), pages, kind="agent")
+    machine.asks("person", 75)
+    assert machine.step() == [Park("10"), Park("30"), Start("person")]
 
 
 def test_nobody_is_parked_in_vain(machine: Machine) -> None:
@@ -207,20 +221,31 @@ def test_the_unknown_cannot_be_removed_and_nobody_stands_in_line_twice(machine: 
 # --- cost ----------------------------------------------------------------------------------------------------
 
 
-def test_a_long_line_costs_nothing_while_no_lane_is_free() -> None:
-    """Every step of the engine asks."""
-    machine = Machine(limit=256)
-    for number in range(4):
-        machine.runs(f"person {number}")
+def test_a_long_line_costs_nothing_while_nothing_changes() -> None:
+    """Every step of the engine asks, and a request's need is looked up in what is kept."""
     looked_at: list[str] = []
 
     def need(name: str) -> Need:
         looked_at.append(name)
-        return Need(1, 1)
+        return Need(70, 10)
 
     policy = Policy(256, need)
-    for number in range(256):
-        policy.add(Waiting(f"person {number + 4}", "interactive", "first person" if not number else "person", number))
-        policy.add(Waiting(f"agent {number}", "agent", "first agent" if not number else "agent", number))
-    assert policy.next(list(machine.running.values()), Room(0, 60, 25), 0) is None
-    assert looked_at == ["first person", "first agent"]
+    running = [Running(f"person {number}", "interactive", 10, 10, 0, False) for number in range(4)]
+    names = [f"{kind} {number}" for kind in ("person", "agent") for number in range(4, 260)]
+    for number, name in enumerate(names):
+        policy.add(Waiting(name, "interactive" if name.startswith("person") else "agent", name, number))
+
+    def looks(lanes: int, now: float, room: Room) -> list[str]:
+        looked_at.clear()
+        assert policy.next(running[:lanes], room, now) is None
+        return list(looked_at)
+
+    assert looks(4, 0, Room(0, 60, 25)) == ["person 4", "agent 4"], "without a lane, the first of each class"
+    assert looks(4, 1, Room(0, 60, 25)) == []
+    assert looks(3, 2, Room(1, 69, 25)) == names, "one ended"
+    assert looks(3, 3, Room(1, 69, 25)) == []
+    policy.remove("agent 259")
+    assert looks(3, 4, Room(1, 69, 25)) == names[:-1], "one gave up"
+    assert looks(3, 5, Room(1, 68, 25)) == names[:-1], "something was kept"
+    assert looks(0, 6, Room(4, 69, 25)) == names[:-1]
+    assert looks(0, 7, Room(4, 69, 25)) == names[:-1], "nothing runs: nothing else would make it look again"

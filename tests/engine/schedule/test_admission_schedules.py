@@ -83,13 +83,13 @@ def right(job: st.SearchStrategy[Job]) -> st.SearchStrategy[Job]:
 ANY_OUTSIDE = st.one_of(st.none(), st.integers(0, PAGES))
 
 
-@settings(max_examples=100)
+@settings(max_examples=70)
 @given(worlds(ANY_OUTSIDE), schedules(jobs()))
 def test_whatever_happens_no_promise_is_broken_and_all_end(world: World, events: list[Event]) -> None:
     play(world, events)
 
 
-@settings(max_examples=100)
+@settings(max_examples=70)
 @given(worlds(ANY_OUTSIDE), schedules(right(jobs())))
 def test_nobody_is_late_when_estimates_are_right(world: World, events: list[Event]) -> None:
     play(world, events)
@@ -103,7 +103,7 @@ def test_agents_among_themselves_are_not_late_either(world: World, events: list[
     assert world.parks == 0
 
 
-@settings(max_examples=100)
+@settings(max_examples=70)
 @given(st.integers(1, 5), st.integers(0, 8), schedules(jobs(movable=True)))
 def test_people_are_served_as_if_there_were_no_agents(lanes: int, reserve: int, events: list[Event]) -> None:
     """Whatever the agents do, however many they are and however wrong the estimates."""
@@ -116,12 +116,12 @@ def test_people_are_served_as_if_there_were_no_agents(lanes: int, reserve: int, 
 @pytest.mark.parametrize("estimates", ["right", "from above", "wrong"])
 def test_busy_days(estimates: str) -> None:
     """Hundreds of requests, more than there is room for, on eight lanes."""
-    days = [busy_day(Random(seed), estimates) for seed in range(25)]
+    days = [busy_day(Random(seed), estimates) for seed in range(20)]
     assert all(day.overruns == (estimates == "wrong") for day in days)
     # It was busy indeed.
-    assert sum(len(day.protected) for day in days) > 500
-    assert sum(day.passed for day in days) > 400
-    assert sum(day.parks for day in days) > 400
+    assert sum(len(day.protected) for day in days) > 300
+    assert sum(day.passed for day in days) > 300
+    assert sum(day.parks for day in days) > 300
 
 
 def busy_day(random: Random, estimates: str) -> World:

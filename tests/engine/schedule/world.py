@@ -78,7 +78,6 @@ class World:
     ended: dict[str, int] = field(default_factory=dict)
     """When each job was over or cancelled."""
     parks: int = 0
-    resumes: int = 0
     passed: int = 0
     """Starts before someone older of the same class."""
     protected: set[str] = field(default_factory=set)
@@ -138,7 +137,6 @@ class World:
         assert self.policy.next([], self._room(), self.now) is None
         assert self.policy.protected == frozenset()
         assert not self._promises
-        assert self.resumes <= self.parks
 
     # --- who is where ----------------------------------------------------------------------------------------
 
@@ -191,8 +189,7 @@ class World:
             if isinstance(action, Park):
                 self._park(held)
             else:
-                assert held.parked == isinstance(action, Resume)
-                assert isinstance(action, Start | Resume)
+                assert isinstance(action, Resume if held.parked else Start)
                 self._begin(held)
         else:
             raise AssertionError("it never has enough")
@@ -225,7 +222,6 @@ class World:
         assert room.pages >= job.pages, "no page is given twice"
         alone = not self.running
         self.passed += self.line(job.kind)[0] is not held
-        self.resumes += held.parked
         parkable = self._could_park(held)
         held.began, held.parked, held.parkable = now, False, parkable
         if job.kind == "agent" and not parkable and not alone:
@@ -268,8 +264,8 @@ class World:
         nothing = self.people or self.outside is not None
         for line in [self.line("interactive"), [] if nothing else self.line("agent")]:
             if line and line[0].job.id not in self._promises and not self._fits(line[0], []):
-                running = {held.job.id for held in self.running}
-                self._promises[line[0].job.id] = Promise(self._foreseen(line[0]), running)
+                before = {held.job.id for held in self.running}
+                self._promises[line[0].job.id] = Promise(self._foreseen(line[0]), before)
         if self.people:
             for name in [name for name in self._promises if self.held[name].job.kind == "agent"]:
                 del self._promises[name]
