@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any
@@ -13,6 +13,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
+from engine import Engine
 from engine.answers.decide import Answer, Choice, Multi, Noul, Number, Score, decide
 from engine.answers.decide.prompts import State
 from engine.answers.locate import locate
@@ -24,7 +25,7 @@ from ignis_desktop.server.evidence import Evidence
 from ignis_desktop.server.guard import client_name
 from ignis_desktop.server.images import decode_image
 from ignis_desktop.server.questions import Checked, LabelQuestion, LocateQuestion, PointQuestion, check, fault
-from ignis_desktop.server.state import ServerState, state_of
+from ignis_desktop.server.state import state_of
 
 router = APIRouter(tags=["Zero-token answers"])
 
@@ -47,13 +48,21 @@ async def decide_route(http: Request) -> Response:
     body = await read_body(http, DecideBody, status=422)
     model, suffix = state.model_for(body.model)
     evidence = Evidence(body.state, await http.body())
-    questions, pictures = await state.workers.prepare(_check_all, state, body, evidence)
+    questions, pictures = await state.workers.prepare(check_all, state.engine, body.questions, evidence)
     request_class = body.class_of(http, suffix)
     http.scope["ignis.record"].note(request_class=request_class)
     began = time.perf_counter()
 
     def answer_all(stop: Callable[[], bool]) -> Answers:
-        answers = Answers(state, evidence, pictures, request_class, client_name(http.scope), stop)
+        answers = Answers(
+            state.engine,
+            evidence,
+            pictures,
+            request_class,
+            client_name(http.scope),
+            stop,
+            state.metrics.observe_answer,
+        )
         answers.answer(questions)
         return answers
 
@@ -78,11 +87,13 @@ async def decide_route(http: Request) -> Response:
     )
 
 
-def _check_all(state: ServerState, body: DecideBody, evidence: Evidence) -> tuple[list[Checked], dict[int, ImageInput]]:
+def check_all(
+    engine: Engine, asked: Mapping[str, Mapping[str, Any]], evidence: Evidence
+) -> tuple[list[Checked], dict[int, ImageInput]]:
     """All questions, checked, and the pictures that they are about, by number. Raises ``ApiError`` 422 for the first
     that cannot be answered."""
-    questions = [check(evidence, *item) for item in body.questions.items()]
-    info = state.engine.info
+    questions = [check(evidence, *item) for item in asked.items()]
+    info = engine.info
     for question in questions:
         if isinstance(question, LocateQuestion) and not info.locate:
             message = f"{info.name} has no heads for locating, so it cannot answer locate questions."
@@ -94,7 +105,7 @@ def _check_all(state: ServerState, body: DecideBody, evidence: Evidence) -> tupl
     if any(isinstance(question, LabelQuestion) and question.within is None for question in questions):
         wanted.update(range(len(evidence.images)))
     try:
-        return questions, {i: decode_image(state.engine, evidence.images[i], "state") for i in sorted(wanted)}
+        return questions, {i: decode_image(engine, evidence.images[i], "state") for i in sorted(wanted)}
     except ApiError as error:
         raise ApiError(422, error.message, code=error.code, param=error.param) from None
 
@@ -104,12 +115,14 @@ class Answers:
     """Answers a request's questions in the caller's thread. A fault at run time is its question's answer, not the
     request's."""
 
-    state: ServerState
+    engine: Engine
     evidence: Evidence
     pictures: dict[int, ImageInput]
     request_class: RequestClass
     client: str
     stop: Callable[[], bool]
+    observe: Callable[[str, bool, float], None] | None = None
+    """Called with a question's type, whether something was found, and seconds."""
     answers: dict[str, dict[str, Any]] = field(default_factory=dict)
     input_tokens: int = 0
     cached_tokens: int = 0
@@ -131,6 +144,10 @@ class Answers:
         for image, asked in pictures.items():
             self._guarded([question.id for question in asked], partial(self._point, image, asked))
 
+    def _observe(self, kind: str, found: bool, seconds: float) -> None:
+        if self.observe is not None:
+            self.observe(kind, found, seconds)
+
     def _guarded(self, ids: list[str], work: Callable[[], None]) -> None:
         try:
             work()
@@ -142,7 +159,7 @@ class Answers:
 
     def _decide(self, within: str | None, questions: list[LabelQuestion]) -> None:
         decision = decide(
-            self.state.engine,
+            self.engine,
             self._label_state(within),
             [question.asked for question in questions],
             request_class=self.request_class,
@@ -157,7 +174,7 @@ class Answers:
             if isinstance(answer, EngineError):
                 self.answers[question.id] = ApiError.of(answer).body()
             else:
-                self.state.metrics.observe_answer(question.type, True, decision.seconds / len(questions))
+                self._observe(question.type, True, decision.seconds / len(questions))
                 self.answers[question.id] = _label_json(question, answer)
 
     def _label_state(self, within: str | None) -> State:
@@ -174,7 +191,7 @@ class Answers:
     def _locate(self, question: LocateQuestion) -> None:
         began = time.perf_counter()
         found = locate(
-            self.state.engine,
+            self.engine,
             question.evidence,
             question.instructions,
             kind=question.kind,
@@ -183,7 +200,7 @@ class Answers:
             client=self.client,
             cancelled=self.stop,
         )
-        self.state.metrics.observe_answer("locate", found.found, time.perf_counter() - began)
+        self._observe("locate", found.found, time.perf_counter() - began)
         self.input_tokens += found.input_tokens
         self.cached_tokens += found.cached_tokens
         self.answers[question.id] = {
@@ -201,9 +218,10 @@ class Answers:
         }
 
     def _point(self, image: int, questions: list[PointQuestion]) -> None:
-        engine = self.state.engine
         picture = self.pictures[image]
-        screen = Screen.open(engine, picture, request_class=self.request_class, client=self.client, cancelled=self.stop)
+        screen = Screen.open(
+            self.engine, picture, request_class=self.request_class, client=self.client, cancelled=self.stop
+        )
         self.input_tokens += screen.input_tokens
         try:
             for question in questions:
@@ -215,7 +233,7 @@ class Answers:
         found = screen.point(
             question.instructions, request_class=self.request_class, client=self.client, cancelled=self.stop
         )
-        self.state.metrics.observe_answer("point", found.found, found.ms / 1000)
+        self._observe("point", found.found, found.ms / 1000)
         self.input_tokens += found.input_tokens
         self.cached_tokens += found.cached_tokens
         x, y = found.pixels
