@@ -117,6 +117,8 @@ class Sequence:
         self.text: TextStream | None = None
         self.seed = 0
         self.generated: list[int] = []
+        self.parkable = False
+        """Whether it gives its lane to an interactive request when one waits."""
         self.sampling: object | None = None
         """What the sampler knew of it, while it is parked."""
         self.started = time.monotonic()

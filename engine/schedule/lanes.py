@@ -92,14 +92,10 @@ class Lanes:
             self._private[sequence.id] = sum(references[page] == 1 for page in sequence.pages)
         return self._private[sequence.id]
 
-    def filled_pages(self, sequence: Sequence) -> int:
-        """Private pages with content: what moving it out would have to move."""
-        blank = len(sequence.pages) - -(-sequence.context // self._page_size)
-        return max(0, self.private_pages(sequence) - blank)
-
     def can_park(self, pages: int) -> bool:
-        """Whether so many pages with content, beside those of what is parked already, would fit the host tier."""
-        return self.keeper.can_spill(pages + sum(self.keeper.spillable(parked) for _, parked in self._parked.values()))
+        """Whether the host tier has a place for so many pages beside all that parked requests hold in the pool."""
+        in_pool = sum(self.keeper.spillable(parked) + len(parked.blank) for _, parked in self._parked.values())
+        return self.keeper.can_spill(pages + in_pool)
 
     def page_map(self) -> bytes:
         """``EngineSnapshot.page_map``."""

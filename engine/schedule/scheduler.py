@@ -99,9 +99,10 @@ class Scheduler:
                 self._finish(sequence, "cancelled")
 
     def park(self, request_id: str) -> None:
-        """Move an agent's request out of its lane, for whoever waits; it goes on by itself."""
+        """Move an agent's request out of its lane, for whoever waits; it goes on by itself. One that could not be
+        moved out for an interactive request stays."""
         for sequence in self.lanes.running:
-            if sequence.id == request_id and sequence.request.request_class == "agent":
+            if sequence.id == request_id and sequence.parkable:
                 self._guarded([sequence], partial(self._park, sequence))
 
     def cancel_all(self) -> None:
@@ -204,6 +205,7 @@ class Scheduler:
         """Give a waiting request its lane. False when its pages are not to be had after all."""
         job = next(w.item for w in self.policy.waiting() if w.id == request_id)
         assert isinstance(job, Job)
+        parkable = job.request.request_class == "agent" and self._parkable(job)
         try:
             if not self.lanes.make_room(job):
                 return False
@@ -214,6 +216,7 @@ class Scheduler:
         self.policy.remove(request_id)
         with torch.inference_mode():
             sequence, last = self.lanes.take(job)
+        sequence.parkable = parkable
         self._guarded([sequence], lambda: self._begin(sequence, last))
         return True
 
@@ -256,30 +259,33 @@ class Scheduler:
         """What the policy has to know of a request that waits or is parked."""
         job = item if isinstance(item, Job) else item.job
         read, generated = (item.read, len(item.generated)) if isinstance(item, Sequence) else (0, 0)
-        pages = self.lanes.pages_needed(item)
-        return Need(
-            pages,
-            self._seconds(len(job.request.prompt) - read, job.cap - generated),
-            self.lanes.can_park(pages + sum(self.lanes.filled_pages(s) for s in self._agents())),
-        )
+        seconds = self._seconds(len(job.request.prompt) - read, job.cap - generated)
+        parkable = item.parkable if isinstance(item, Sequence) else self._parkable(item)
+        return Need(self.lanes.pages_needed(item), seconds, parkable)
+
+    def _parkable(self, job: Job) -> bool:
+        """Whether the host tier has a place for all that ``job`` will hold, beside every agent that has one. The place
+        is its own from its start to its end, so that what interactive requests reach never shrinks."""
+        placed = (s for s in self.lanes.running if s.parkable)
+        return self.lanes.can_park(self.lanes.pages_needed(job) + sum(map(self.lanes.private_pages, placed)))
 
     def _seconds(self, tokens: int, rounds: int) -> float:
         """How long it takes at most to read so many tokens and to generate so many."""
         return self._chunk_pace.seconds(tokens) + self._round_pace.seconds(rounds)
 
-    def _agents(self) -> list[Sequence]:
-        return [s for s in self.lanes.running if s.request.request_class == "agent"]
-
     def _running(self, now: float) -> list[Running]:
-        found: list[Running] = []
-        out = 0  # pages with content of the agents before, all of which may be moved out together
-        for s in self.lanes.running:
-            pages, filled = self.lanes.private_pages(s), self.lanes.filled_pages(s)
-            parkable = s.request.request_class == "agent" and self.lanes.can_park(out + filled)
-            out += filled if parkable else 0
-            ends = now + self._seconds(len(s.prompt) - s.read, s.job.cap - len(s.generated))
-            found.append(Running(s.id, s.request.request_class, pages, ends, s.active, parkable, s.job.queued))
-        return found
+        return [
+            Running(
+                s.id,
+                s.request.request_class,
+                self.lanes.private_pages(s),
+                now + self._seconds(len(s.prompt) - s.read, s.job.cap - len(s.generated)),
+                s.active,
+                s.parkable,
+                s.job.queued,
+            )
+            for s in self.lanes.running
+        ]
 
     # --- prompts ---------------------------------------------------------------------------------------------
 
