@@ -18,6 +18,8 @@ from tests.tiny import write_tiny
 TRACE = Path(__file__).resolve().parents[1] / "data" / "traces" / "agents.jsonl"
 SCENARIOS = ("lanes", "flood", "turns", "siblings", "poisson", "trace")
 SECONDS = "30"
+SPEED = "8"
+"""The trace was recorded on a busy machine, where its agents waited long for their answers."""
 SOAK_CONTEXT = 1024
 
 
@@ -33,6 +35,8 @@ def main(arguments: list[str]) -> int:
             *chosen,
             "--trace",
             str(TRACE),
+            "--speed",
+            SPEED,
             "--seconds",
             SECONDS,
             "--json",

@@ -179,7 +179,10 @@ class _Agent:
                 if outcome.status != "ok":
                     await asyncio.sleep(PAUSE_SECONDS)
                     break
-                following = self._turns[turn] if turn < len(self._turns) else ""
+                full = outcome.prompt_tokens + 2 * (AGENT_ANSWER + TURN) + AGENT_ANSWER > self._bench.context
+                if full or turn == len(self._turns):
+                    break
+                following = self._turns[turn]
                 messages += [{"role": "assistant", "content": outcome.text}, {"role": "user", "content": following}]
             job += 1
 

@@ -36,11 +36,14 @@ async def run(bench: Bench) -> ScenarioReport:
             if turn:
                 read.append(after.since(before)["tokens_prefilled"] / outcome.prompt_tokens)
             following = await bench.maker.text(rng, bench.scaled(NEXT))
+            if outcome.prompt_tokens + 4 * (ANSWER + NEXT) > bench.context:  # the answer's text may take more tokens
+                break
             messages = [
                 *messages,
                 {"role": "assistant", "content": outcome.text},
                 {"role": "user", "content": following},
             ]
+    turns = [turn for turn in turns if turn]
     report = ScenarioReport("turns", f"{CONVERSATIONS} conversations that begin with {first:,} tokens", watch.seconds)
     report.tables.append((("turn", "prompt", "cached", "ttft ms"), [_row(i, turn) for i, turn in enumerate(turns, 1)]))
     report.facts |= {
@@ -54,12 +57,12 @@ async def run(bench: Bench) -> ScenarioReport:
         ],
         "read_share": [round(share, 4) for share in read],
     }
-    worst = max(read)
-    long_enough = first == FIRST
+    worst = max(read, default=1.0)
+    long_enough = first == FIRST and bool(read)
     report.verdicts.append(
         Verdict(
             "prompt tokens read again by a later turn",
-            f"{worst:.1%} at most",
+            f"{worst:.1%} at most" if read else "there was none",
             f"< {SHARE:.0%} of a {FIRST:,}-token conversation",
             worst < SHARE if long_enough else None,
             "" if long_enough else "the model's context is too short for it",
