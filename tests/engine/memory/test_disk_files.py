@@ -65,13 +65,18 @@ def test_what_is_written_is_read(tmp_path: Path, last: bool) -> None:
     assert (entry.complete, entry.tokens) == (last, 5)
 
 
-def test_the_header_comes_last(tmp_path: Path) -> None:
+def test_the_header_comes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And each thing is on the disk before the next begins."""
     done: list[str] = []
+    fsync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda file: (done.append("synced"), fsync(file)))
     write(tmp_path, state(), done.append)
     expected = []
+    folder = ["synced"] if hasattr(os, "O_DIRECTORY") else []
     for name in ("01" * 16 + ".safetensors", "01" * 16 + ".json"):
-        expected += [f"{verb} {name}.part" for verb in ("create", "write", "sync", "rename")]
-        expected.append(f"sync folder after {name}")
+        part = f"{name}.part"
+        expected += [f"create {part}", f"write {part}", f"sync {part}", "synced", f"rename {part}"]
+        expected += [f"sync folder after {name}", *folder]
     assert done == expected
 
 

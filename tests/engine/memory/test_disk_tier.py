@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -102,7 +104,7 @@ def test_the_least_recently_used_goes_first(tmp_path: Path) -> None:
         put(disk, one)
         size = disk.used_bytes
     with tier(tmp_path / "bounded", 3 * size + 200) as disk:
-        put(disk, *(replace(one, key=bytes([n]) * 16) for n in range(2)), one)
+        put(disk, one, *(replace(one, key=bytes([n]) * 16) for n in range(2)))
         assert not disk.wants(bytes(16), one.nbytes), "it is there; asking counts as use"
         assert fetch(disk) is not None
         put(disk, replace(one, key=bytes([7]) * 16))
@@ -113,6 +115,40 @@ def test_the_least_recently_used_goes_first(tmp_path: Path) -> None:
     with tier(tmp_path / "bounded", size + 200) as disk:
         assert [file.stem for file in disk.folder.glob("*.json")] == [(bytes([7]) * 16).hex()]
         assert disk.used_bytes == size
+
+
+def test_reading_counts_as_use_after_a_restart_too(tmp_path: Path) -> None:
+    with tier(tmp_path) as disk:
+        put(disk, prefix(4), prefix(8))
+        size = disk.used_bytes // 2
+        for age, tokens in enumerate((4, 8)):
+            os.utime(disk_files.header_file(disk.folder, prefix(tokens).key), (age, age))
+        assert fetch(disk, limit=7) is not None
+    with tier(tmp_path, size + 200) as disk:
+        found = fetch(disk)
+        assert found is not None
+        assert found.tokens == 4
+
+
+def test_the_limit_holds_while_writing_and_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = prefix(4)
+    with tier(tmp_path) as disk:
+        put(disk, one)
+        size = disk.used_bytes
+    write = disk_files.write
+    with tier(tmp_path / "bounded", size) as disk:
+
+        def watched(folder: Path, what: StoredState, **options: Any) -> disk_files.Entry:
+            assert disk.used_bytes + what.nbytes <= size
+            return write(folder, what, **options)
+
+        monkeypatch.setattr(disk_files, "write", watched)
+        put(disk, one, replace(one, key=bytes(16)))
+        assert [file.stem for file in disk.folder.glob("*.json")] == [bytes(16).hex()]
+    monkeypatch.undo()
+    with tier(tmp_path / "narrow", size - 1) as disk:
+        put(disk, one)  # its tensors fit, its files do not
+        assert (disk.used_bytes, list(disk.folder.iterdir())) == (0, [])
 
 
 def test_a_damaged_file_is_a_miss_and_goes(tmp_path: Path) -> None:
