@@ -172,13 +172,16 @@ def _check_read(request: ReadRequest, config: ModelConfig, length: int) -> None:
 
 def _check_span(span: HeadSpan, config: ModelConfig, length: int) -> None:
     full = set(config.text.full_layers)
-    for layer, head in span.heads:
+    for layer, head in (*span.heads, *span.peaks):
         if layer not in full or not 0 <= head < config.text.num_heads:
             raise RequestError(
                 f"There is no readable head {head} in layer {layer}; only full-attention layers have any."
             )
-    if not span.heads or not 0 <= span.start < span.end <= length or any(not 0 <= i < length for i in span.extra):
+    inside = 0 <= span.start < span.end <= length and all(0 <= i < length for i in span.extra)
+    if not inside or not (span.heads or span.peaks):
         raise RequestError("A head span needs heads and positions inside the prompt.")
+    if span.peaks and (span.columns < 1 or (span.end - span.start) % span.columns):
+        raise RequestError("Peaks need the number of columns of the picture that the span's keys are.")
 
 
 def _grids(images: Iterable[ImageInput], config: ModelConfig) -> list[tuple[int, int]]:

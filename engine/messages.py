@@ -154,6 +154,15 @@ class HeadSpan:
     start: int
     end: int
     extra: tuple[int, ...] = ()
+    peaks: tuple[tuple[int, int], ...] = ()
+    """Heads of which only the best of the keys ``[start, end)`` is wanted. These keys are a picture's cells, row by
+    row, ``columns`` to a row: the best cell's neighbours come with it."""
+    columns: int = 0
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """Layers that are read, ascending."""
+        return tuple(sorted({layer for layer, _ in (*self.heads, *self.peaks)}))
 
 
 @dataclass(frozen=True)
@@ -238,12 +247,24 @@ class Tokens:
 
 
 @dataclass(frozen=True)
+class Peaks:
+    """Each peak head's best cell. Scores are q·k/√d before any softmax."""
+
+    cells: np.ndarray
+    """int64 [heads], counted from the span's start, row by row."""
+    scores: np.ndarray
+    """float32 [heads, 5]: of the cell, then of its neighbours to the left, to the right, above and below; -inf where
+    the picture ends."""
+
+
+@dataclass(frozen=True)
 class Scores:
     """A ReadRequest's answer. ``heads``: float32 [number of heads, span + extra], q·k/√d before any softmax, in
     the order of ``HeadSpan``; ``labels``: float32 [number of labels], natural log probabilities over the vocabulary."""
 
     heads: np.ndarray | None = None
     labels: np.ndarray | None = None
+    peaks: Peaks | None = None
 
 
 @dataclass(frozen=True)

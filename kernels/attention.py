@@ -71,13 +71,14 @@ def full_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return _flash(q, k, v)
 
 
-def read_scores(q: Tensor, k: Tensor, heads: Tensor) -> Tensor:
+def read_scores(q: Tensor, k: Tensor, heads: Tensor, scales: Tensor | None = None) -> Tensor:
     """The attention readout: q·k / √D of named heads at one position, before any softmax.
 
     Args:
         q: [Hq, D], the query at the position, in the same frame (rotation) as the keys.
-        k: [S, Hkv, D], the keys asked about.
+        k: [S, Hkv, D], the keys asked about; codes (float8_e4m3fn or any other type) where ``scales`` are given.
         heads: int64 [N], query heads.
+        scales: float32 [S, Hkv], one a row of codes: the keys are k · scale. None where the keys are as they are.
 
     Returns:
         float32 [N, S].
@@ -89,5 +90,30 @@ def read_scores(q: Tensor, k: Tensor, heads: Tensor) -> Tensor:
     key_heads = heads // group
     for head in sorted(set(key_heads.tolist())):
         rows = key_heads == head
-        out[rows] = chosen[rows] @ keys[:, head].T
+        scores = chosen[rows] @ keys[:, head].T
+        out[rows] = scores if scales is None else scores * scales[:, head]
     return out.mul_(q.shape[-1] ** -0.5)
+
+
+def read_peaks(
+    q: Tensor, k: Tensor, heads: Tensor, columns: int, scales: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Each head's best key and that key's neighbours, where the keys are a picture's cells, row by row.
+
+    Args:
+        q, k, heads, scales: as in :func:`read_scores`; S is a multiple of ``columns`` and not 0.
+        columns: cells in a row.
+
+    Returns:
+        int64 [N], the best cell (the first of equals), and float32 [N, 5], the scores of it and of the cells to its
+        left, to its right, above and below it; -inf beyond the picture's edge.
+    """
+    scores = read_scores(q, k, heads, scales)
+    best = scores.argmax(-1)
+    column = best % columns
+    around = torch.stack([best, best - 1, best + 1, best - columns, best + columns], -1)
+    there = (around >= 0) & (around < k.shape[0])
+    there[:, 1] &= column > 0
+    there[:, 2] &= column < columns - 1
+    found = scores.gather(-1, around.clamp(0, k.shape[0] - 1))
+    return best, found.masked_fill_(~there, float("-inf"))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -17,10 +18,10 @@ from torch import Tensor
 from engine.config import ModelConfig
 from engine.memory.lane_state import LaneState
 from engine.memory.paged_kv import PagedKV
-from engine.messages import HeadSpan
+from engine.messages import HeadSpan, Peaks
 from engine.model.rope import Rotary
 from engine.model.weights import AttentionWeights, DeltaNetWeights, TextWeights
-from kernels.attention import attention, read_scores
+from kernels.attention import attention, read_peaks, read_scores
 from kernels.causal_conv import causal_conv_chunk, causal_conv_step
 from kernels.gated_delta import gated_delta_chunked, gated_delta_step
 from kernels.norm import add_rms_norm, rms_norm, rms_norm_gated
@@ -43,12 +44,22 @@ class Run:
 
 @dataclass
 class Readout:
-    """What to read in a pass: scores of ``span.heads`` at the last column of run ``run``."""
+    """What to read in a pass: scores of ``span.heads`` and the best cells of ``span.peaks`` at the last column of run
+    ``run``. The pass fills it; what it could not read stays NaN."""
 
     run: int
     span: HeadSpan
     scores: Tensor = field(default_factory=lambda: torch.empty(0))
-    """float32 [heads, span + extra], filled by the pass."""
+    """float32 [heads, span + extra]."""
+    cells: Tensor = field(default_factory=lambda: torch.empty(0))
+    """int64 [peaks]."""
+    peaks: Tensor = field(default_factory=lambda: torch.empty(0))
+    """float32 [peaks, 5], as in ``engine.messages.Peaks``."""
+
+    def found(self) -> tuple[np.ndarray | None, Peaks | None]:
+        """As ``engine.messages.Scores`` holds them."""
+        heads = self.scores.numpy() if self.span.heads else None
+        return heads, Peaks(self.cells.numpy(), self.peaks.numpy()) if self.span.peaks else None
 
 
 class Decoder:
@@ -211,19 +222,30 @@ class Decoder:
 def _by_layer(readouts: Sequence[Readout]) -> dict[int, list[Readout]]:
     layers: dict[int, list[Readout]] = {}
     for readout in readouts:
-        readout.scores = torch.full(
-            (len(readout.span.heads), readout.span.end - readout.span.start + len(readout.span.extra)), float("nan")
-        )
-        for layer in {layer for layer, _ in readout.span.heads}:
+        span = readout.span
+        readout.scores = torch.full((len(span.heads), span.end - span.start + len(span.extra)), float("nan"))
+        readout.cells = torch.zeros(len(span.peaks), dtype=torch.int64)
+        readout.peaks = torch.full((len(span.peaks), 5), float("nan"))
+        for layer in span.layers:
             layers.setdefault(layer, []).append(readout)
     return layers
 
 
 def _read_into(readout: Readout, layer: int, query: Tensor, keys: Tensor) -> None:
     span = readout.span
-    chosen = [(row, head) for row, (at, head) in enumerate(span.heads) if at == layer]
-    wanted = keys[span.start : span.end]
-    if span.extra:
-        wanted = torch.cat([wanted, keys[list(span.extra)]])
-    heads = torch.tensor([head for _, head in chosen], device=query.device)
-    readout.scores[[row for row, _ in chosen]] = read_scores(query, wanted, heads).cpu()
+    cells = keys[span.start : span.end]
+    rows, heads = _at_layer(span.heads, layer, query.device)
+    if rows:
+        wanted = torch.cat([cells, keys[list(span.extra)]]) if span.extra else cells
+        readout.scores[rows] = read_scores(query, wanted, heads).cpu()
+    rows, heads = _at_layer(span.peaks, layer, query.device)
+    if rows:
+        best, scores = read_peaks(query, cells, heads, span.columns)
+        readout.cells[rows] = best.cpu()
+        readout.peaks[rows] = scores.cpu()
+
+
+def _at_layer(heads: Sequence[tuple[int, int]], layer: int, device: torch.device) -> tuple[list[int], Tensor]:
+    """Which of ``heads`` are of this layer: their places in the list, and their numbers within the layer."""
+    chosen = [(row, head) for row, (at, head) in enumerate(heads) if at == layer]
+    return [row for row, _ in chosen], torch.tensor([head for _, head in chosen], device=device)

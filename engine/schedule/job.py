@@ -87,7 +87,7 @@ class Job:
         if isinstance(self.request, RetainRequest):
             return self.request.layers
         if isinstance(self.request, ReadRequest) and self.request.heads and not self.request.labels:
-            return 1 + max(layer for layer, _ in self.request.heads.heads)
+            return 1 + self.request.heads.layers[-1]
         return None
 
 

@@ -359,8 +359,8 @@ class Scheduler:
         if request.labels:
             chosen = self._network.decoder.logits(last)[0].log_softmax(-1)[list(request.labels)]
             labels = chosen.cpu().numpy()
-        heads = readout.scores.numpy() if readout is not None else None
-        sequence.emit(Scores(heads, labels))
+        heads, peaks = readout.found() if readout is not None else (None, None)
+        sequence.emit(Scores(heads, labels, peaks))
         self._finish(sequence, "stop")
 
     # --- rounds ----------------------------------------------------------------------------------------------

@@ -147,6 +147,9 @@ def test_things_that_are_no_requests(tiny: Engine) -> None:
         {"heads": HeadSpan(((3, 0),), 0, 11)},
         {"heads": HeadSpan(((3, 0),), 0, 3, (10,))},
         {"heads": HeadSpan(((3, 0),), 0, 3, (-1,))},
+        {"heads": HeadSpan((), 0, 4, (), ((0, 0),), 2)},
+        {"heads": HeadSpan((), 0, 4, (), ((3, 0),), 0)},
+        {"heads": HeadSpan((), 0, 4, (), ((3, 0),), 3)},
     ],
     ids=str,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kernels.attention import _masked, attention, full_attention, read_scores
+from kernels.attention import _masked, attention, full_attention, read_peaks, read_scores
 from tests.kernels import naive
 from tests.kernels.compare import DTYPES, assert_close, randn
 
@@ -64,3 +64,47 @@ def test_read_scores(dtype: torch.dtype) -> None:
 
 def test_read_scores_of_no_key() -> None:
     assert read_scores(randn(4, 8, seed=1), torch.empty(0, 2, 8), torch.tensor([1, 2])).shape == (2, 0)
+
+
+FP8 = torch.float8_e4m3fn
+
+
+def packed(k: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Keys [S, Hkv, D] as FP8 codes with one scale a row [S, Hkv], as a packed pool holds them."""
+    scales = k.float().abs().amax(-1) / torch.finfo(FP8).max
+    return (k.float() / scales[..., None]).to(FP8), scales
+
+
+def test_scores_of_packed_keys_are_those_of_the_keys_they_stand_for() -> None:
+    q, k = randn(6, 256, seed=1), randn(19, 2, 256, seed=2) * torch.logspace(-3, 2, 19)[:, None, None]
+    codes, scales = packed(k)
+    heads = torch.arange(6)
+    dense = codes.double() * scales.double()[..., None]
+    exact = torch.stack([dense[:, head // 3] @ q[head].double() / 16 for head in range(6)])
+    assert_close(read_scores(q, codes, heads, scales), exact, torch.float32)
+    # And they are near those of the keys before packing: e4m3 keeps three bits behind the leading one.
+    whole = read_scores(q, k, heads)
+    noise = (read_scores(q, codes, heads, scales) - whole).norm(dim=-1) / whole.norm(dim=-1)
+    assert 1e-4 < noise.max() < 2**-4
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (1, 7), (7, 1), (2, 2), (5, 6)])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_read_peaks(rows: int, columns: int, scaled: bool) -> None:
+    """A best cell anywhere on the grid: corners, edges and inside, with exactly the neighbours that are there."""
+    count = rows * columns
+    for seed in range(12):
+        q, k = randn(6, 32, seed=seed), randn(count, 2, 32, seed=100 + seed)
+        k[seed % count] *= 9.0
+        codes, scales = packed(k) if scaled else (k, None)
+        heads = torch.tensor([5, 0, 3, 2])
+        best, found = read_peaks(q, codes, heads, columns, scales)
+        scores = read_scores(q, codes, heads, scales).view(-1, rows, columns)
+        padded = torch.nn.functional.pad(scores, (1, 1, 1, 1), value=float("-inf"))
+        assert found.shape == (4, 5)
+        for number in range(4):
+            row, column = divmod(int(scores[number].argmax()), columns)
+            assert best[number] == row * columns + column
+            there = [(1, 1), (1, 0), (1, 2), (0, 1), (2, 1)]
+            wanted = torch.stack([padded[number, row + down, column + across] for down, across in there])
+            assert torch.equal(found[number], wanted)

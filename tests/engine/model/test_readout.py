@@ -12,7 +12,7 @@ from transformers.models.qwen3_5 import modeling_qwen3_5
 
 from engine.messages import HeadSpan
 from engine.model.decoder import Readout, Run
-from tests.engine.model.oracle import Pair, picture, text, tokens_of
+from tests.engine.model.oracle import SHAPES, Pair, make_pair, picture, text, tokens_of
 
 PICTURES = [picture(1, 3, 5)]
 IDS = [*text(1, 40), *tokens_of(3, 5), *text(2, 90)]
@@ -108,3 +108,54 @@ def test_readouts_of_several_runs_in_one_pass(grouped: Pair) -> None:
     assert (together[0].scores - alone[1]).abs().max() <= 1e-5
     assert (together[1].scores - alone[0]).abs().max() <= 1e-5
     assert (together[2].scores - alone[0][:, 7:9]).abs().max() <= 1e-5
+
+
+def test_peaks_are_the_best_cells(pair: Pair) -> None:
+    """Beside whole rows, of a picture's keys that came with an earlier chunk."""
+    heads = heads_of(pair)
+    columns, rows = 5, 3
+    start = 41
+    whole = Readout(0, HeadSpan(tuple(heads), start, start + rows * columns))
+    peaks = Readout(0, HeadSpan(tuple(heads[:2]), start, start + rows * columns, (0,), tuple(heads), columns))
+    pair.prefill(IDS, PICTURES, cuts=(70,), readouts=[whole, peaks])
+    assert (peaks.scores[:, :-1] - whole.scores[:2]).abs().max() <= 1e-5
+    padded = torch.nn.functional.pad(whole.scores.view(-1, rows, columns), (1, 1, 1, 1), value=float("-inf"))
+    for number, cell in enumerate(peaks.cells.tolist()):
+        row, column = divmod(cell, columns)
+        assert cell == whole.scores[number].argmax()
+        near = [(1, 1), (1, 0), (1, 2), (0, 1), (2, 1)]
+        wanted = torch.stack([padded[number, row + down, column + across] for down, across in near])
+        torch.testing.assert_close(peaks.peaks[number], wanted, atol=1e-5, rtol=0)
+
+
+def test_what_was_not_read_is_not_a_number() -> None:
+    """A layer that a pass does not reach leaves no zeros behind that could pass for scores."""
+    pair = make_pair("plain")
+    last = pair.config.text.full_layers[-1]
+    readout = Readout(0, HeadSpan(((last, 0),), 41, 56, (), ((last, 1),), 5))
+    pair.prefill(IDS, PICTURES, layers=last, readouts=[readout])
+    assert readout.scores.isnan().all()
+    assert readout.peaks.isnan().all()
+
+
+WIDE = {"heads": 24, "kv_heads": 4, "head_dim": 256, "rotary": 0.25, "layers": 4}
+"""The 27B's attention: 24 query and 4 KV heads of 256, rotary on the first 64 dimensions."""
+
+
+def test_the_27bs_heads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them, rows and peaks, over the picture and over the text."""
+    monkeypatch.setitem(SHAPES, "wide", WIDE)
+    pair = make_pair("wide", seed=4)
+    text_config = pair.config.text
+    assert (text_config.num_heads, text_config.num_kv_heads, text_config.head_dim) == (24, 4, 256)
+    assert text_config.rope.dim == 64
+    heads = heads_of(pair)
+    assert len(heads) == 24
+    dense = dense_scores(pair, heads)
+    picture_span = Readout(0, HeadSpan(tuple(heads), 41, 56, (0,), tuple(heads), 5))
+    text_span = Readout(0, HeadSpan(tuple(heads), 0, len(IDS)))
+    pair.prefill(IDS, PICTURES, cuts=(48, 130), readouts=[picture_span, text_span])
+    assert (text_span.scores - dense).abs().max() <= 2e-5
+    assert (picture_span.scores - dense[:, [*range(41, 56), 0]]).abs().max() <= 2e-5
+    assert torch.equal(picture_span.cells, dense[:, 41:56].argmax(-1))
+    assert (picture_span.peaks[:, 0] - dense[:, 41:56].amax(-1)).abs().max() <= 2e-5
