@@ -81,6 +81,7 @@ def read_question(question: str) -> Restriction:
     return Restriction(remaining, order, take, span or window, count, _is_bare(remaining))
 
 
+_CUT = "\x01"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -100,8 +101,8 @@ class _Text:
 
     def cut(self, match: re.Match[str]) -> None:
         start, end = match.span()
-        self._text = self._text[:start] + "\x01" * (end - start) + self._text[end:]
-        self._open = self._open[:start] + "\x01" * (end - start) + self._open[end:]
+        self._text = self._text[:start] + _CUT * (end - start) + self._text[end:]
+        self._open = self._open[:start] + _CUT * (end - start) + self._open[end:]
 
     def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         match = self.search(pattern)
@@ -110,7 +111,10 @@ class _Text:
         return match
 
     def remaining(self) -> str:
-        text = re.sub(r"\s*\x01+\s*", " ", self._text)
+        """The question without what was cut, and without the commas that stood there."""
+        if _CUT not in self._text:
+            return self._text
+        text = re.sub(rf"\s*{_CUT}+\s*", " ", self._text)
         text = re.sub(r"\s+([?.,;!])", r"\1", " ".join(text.split()))
         return re.sub(r"^[,;:]\s*|\s*[,;:]+(?=\?|$)", "", text).strip()
 

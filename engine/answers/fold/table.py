@@ -55,7 +55,7 @@ class Column:
 
     @property
     def name(self) -> str:
-        return ".".join(self.path) or "value"
+        return _name(self.path)
 
     @property
     def title(self) -> str:
@@ -124,10 +124,7 @@ class Table:
         if self.constant:
             lines.append("All records: " + ", ".join(f"{c.name}={next(iter(c.values))}" for c in self.constant))
         if self.columns:
-            lines.append(
-                "Columns: "
-                + " | ".join(f"{c.name} {c.before}{'…' * bool(c.after)}{c.after}".strip() for c in self.columns)
-            )
+            lines.append("Columns: " + " | ".join(column.title.rstrip() for column in self.columns))
         return lines
 
     def rows(self, numbers: Iterable[int] | None = None) -> list[RecordLine]:
@@ -142,7 +139,7 @@ class Table:
     def _row(self, value: object) -> str:
         mine = dict(cells(value))
         parts = [column.cut(mine[column.path]) if column.path in mine else "" for column in self.columns]
-        parts += [f"{'.'.join(path)}={cell}" for path, cell in mine.items() if path in self.sparse]
+        parts += [f"{_name(path)}={cell}" for path, cell in mine.items() if path in self.sparse]
         return " | ".join(parts)
 
     def fitted(self, room: int, count: Count) -> tuple[list[RecordLine], int]:
@@ -261,6 +258,11 @@ def cells(value: object, path: Keys = ()) -> list[tuple[Keys, str]]:
     if isinstance(value, dict) and value:
         return [cell for key, inner in value.items() for cell in cells(inner, (*path, key))]
     return [(path, _cell(value))]
+
+
+def _name(path: Keys) -> str:
+    """Keys with dots between them."""
+    return ".".join(key if _BARE.fullmatch(key) else json.dumps(key, ensure_ascii=False) for key in path) or "value"
 
 
 def _cell(value: object) -> str:
