@@ -380,7 +380,7 @@ class Engine:
         """Kept state of the job's prompt that lies on disk, if it is longer than what is in memory."""
         if self._disk is None or self._keeper is None or not job.chain:
             return None
-        ids, pictures, limit = job.request.prompt.ids, job.picture_keys, len(job.request.prompt)
+        ids, pictures, limit = job.request.prompt.ids, job.picture_keys, job.most_reused
         known = self._keeper.find(ids, job.chain, pictures, limit=limit)
         shorter = known.tokens if known is not None else 0
         return self._disk.fetch(ids, job.chain, pictures, limit=limit, longer_than=shorter)

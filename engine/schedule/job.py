@@ -65,6 +65,11 @@ class Job:
         return tuple((picture.start, _picture_key(images[picture.index])) for picture in self.pictures)
 
     @property
+    def most_reused(self) -> int:
+        """Prompt tokens that kept state may stand in for: a read reads its last token itself."""
+        return len(self.request.prompt) - (not isinstance(self.request, GenerateRequest))
+
+    @property
     def label(self) -> WaitingSnapshot:
         """What panels show of it."""
         request = self.request

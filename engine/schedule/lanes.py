@@ -17,7 +17,6 @@ from engine.messages import (
     PAGE_FREE,
     PAGE_SHARED,
     EngineError,
-    GenerateRequest,
     LaneSnapshot,
     PrefixGoneError,
     ReadRequest,
@@ -305,7 +304,7 @@ class Lanes:
                 )
             return prefix, total
         total = len(request.prompt) + job.cap
-        limit = len(request.prompt) - (not isinstance(request, GenerateRequest))  # a read reads its last token
+        limit = job.most_reused
         while job.chain:
             kept = self.keeper.find(request.prompt.ids, job.chain, job.picture_keys, limit=limit)
             if kept is None or self._fits_beside(kept, total):
