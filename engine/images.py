@@ -70,6 +70,15 @@ def prepare_image(source: bytes | Image.Image, limits: ImageLimits) -> ImageInpu
     Raises:
         RequestError: it is no picture, is damaged, too large or too elongated.
     """
+    rgb = decode_image(source)
+    size = limits.fit(*rgb.size)
+    pixels = np.asarray(rgb if rgb.size == size else rgb.resize(size, Image.Resampling.BICUBIC))
+    digest = hashlib.blake2b(pixels.tobytes(), digest_size=16, salt=f"{size[0]}x{size[1]}".encode()[:16]).digest()
+    return ImageInput(pixels, digest, rgb.size)
+
+
+def decode_image(source: bytes | Image.Image) -> Image.Image:
+    """The picture before it is sized: RGB, upright, checked. Raises ``RequestError`` as ``prepare_image`` does."""
     picture = source if isinstance(source, Image.Image) else _open(source)
     width, height = picture.size
     if width * height > MAX_SOURCE_PIXELS:
@@ -82,13 +91,9 @@ def prepare_image(source: bytes | Image.Image, limits: ImageLimits) -> ImageInpu
     if max(width, height) > MAX_ASPECT * min(width, height):
         raise RequestError(f"The picture is {width}×{height}; a side may be at most {MAX_ASPECT} times the other.")
     try:
-        rgb = _rgb(picture)
+        return _rgb(picture)
     except _DAMAGED as error:
         raise _damaged(error) from None
-    size = limits.fit(*rgb.size)
-    pixels = np.asarray(rgb if rgb.size == size else rgb.resize(size, Image.Resampling.BICUBIC))
-    digest = hashlib.blake2b(pixels.tobytes(), digest_size=16, salt=f"{size[0]}x{size[1]}".encode()[:16]).digest()
-    return ImageInput(pixels, digest, rgb.size)
 
 
 def _open(data: bytes) -> Image.Image:
