@@ -17,8 +17,8 @@ import numpy.typing as npt
 from engine.answers.fold.masks import HOLE, Hashes, spaced, split
 
 AGREEMENT = 0.5
-CROWDED, CROWDED_AGREEMENT = 64, 0.25
-"""Where so many templates have the same token count and label, their words are rather values."""
+CROWDED, CROWDED_AGREEMENT = 24, 0.25
+"""Where so many templates have the same token count, label and first word, their other words are rather values."""
 TEMPLATE_TOKENS = 200_000
 """Tokens of all templates, from which on a new mask joins any template of its token count: what has so many kinds of
 rows is no log, and the memory for them must end somewhere."""
@@ -94,10 +94,17 @@ class _Group:
         whole = np.flatnonzero(same.all(axis=1))
         if len(whole):
             return int(whole[0])
-        words = np.count_nonzero(same[:, self._start :] & (row[self._start :] > _SLOT), axis=1)
+        same = same[:, self._start :] & (row[self._start :] > _SLOT)
+        words = np.count_nonzero(same, axis=1)
+        size = row.size - self._start
         best = int(words.argmax())
-        least = CROWDED_AGREEMENT if len(rows) >= CROWDED else AGREEMENT
-        return best if words[best] and words[best] >= least * (row.size - self._start) else None
+        if words[best] and words[best] >= AGREEMENT * size:
+            return best
+        crowd = np.flatnonzero(same[:, 0]) if size else whole
+        if len(crowd) < CROWDED:
+            return None
+        best = int(crowd[words[crowd].argmax()])
+        return best if words[best] >= CROWDED_AGREEMENT * size else None
 
 
 class Clusters:

@@ -81,6 +81,11 @@ class Fold:
             raise IndexError(f"entry {entry} of {self.entries}")
         return range(self._head(entry), self._head(entry + 1) if entry + 1 < self.entries else self.rows)
 
+    def heads(self) -> Rows:
+        """The rows that begin entries."""
+        parts = [np.flatnonzero(np.broadcast_to(block.heads, block.count)) + block.first for block in self._blocks]
+        return np.concatenate([np.zeros(0, np.int64), *parts])
+
     def rows_of(self, templates: Iterable[int]) -> Rows:
         """All rows of some templates, in order."""
         wanted = np.zeros(len(self.templates), np.bool_)

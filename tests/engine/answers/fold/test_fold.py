@@ -45,6 +45,7 @@ def check(folded: Fold) -> None:
     assert np.bincount(templates, minlength=len(folded.templates)).tolist() == [t.count for t in folded.templates]
     # Entries are runs of rows, numbered from 0; all windows of a line are of one.
     assert set(np.diff(entries, prepend=-1).tolist()) <= {0, 1}
+    assert folded.heads().tolist() == [folded.entry_rows(entry)[0] for entry in range(folded.entries)]
     for entry in range(folded.entries):
         assert (entries[list(folded.entry_rows(entry))] == entry).all()
     assert sum(len(folded.entry_rows(entry)) for entry in range(folded.entries)) == folded.rows

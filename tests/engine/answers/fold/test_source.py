@@ -95,7 +95,7 @@ def test_every_offset_of_crlf_at_a_block_edge(monkeypatch: pytest.MonkeyPatch) -
     for shift in range(-3, 4):
         text = "a" * ((1 << 15) + shift) + "\r\nb\r\n"
         check(Source(text), text)
-        text = "a\n" * ((1 << 14) - 3) + "b" * (6 + shift) + "\r\n\r\nc"
+        text = f"{'a' * 1023}\n" * 31 + "b" * (1024 + shift) + "\r\n\r\nc"
         check(Source(text), text)
 
 
