@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.answers.heads import Readout
+from engine.answers.readouts import Combine, Readout
 from engine.messages import (
     EngineError,
     Failed,
     Finished,
     HeadSpan,
     Prefilled,
+    Prompt,
     ReadRequest,
+    RequestClass,
     RequestError,
     RetainRequest,
     Scores,
@@ -38,6 +40,31 @@ class CancelledError(EngineError):
     """The asker gave up."""
 
     status = 499
+
+
+@dataclass(frozen=True)
+class Terms:
+    """On whose behalf and until when reads are made."""
+
+    request_class: RequestClass = "interactive"
+    client: str = ""
+    deadline: float | None = None
+    cancelled: Cancelled | None = None
+
+    def read(self, prompt: Prompt, heads: HeadSpan, label: str, prefix: str | None = None) -> ReadRequest:
+        """A fresh request for a prompt's heads; ``prefix`` is the retained state that the prompt follows."""
+        from engine.engine import new_id
+
+        return ReadRequest(
+            id=new_id("read"),
+            prompt=prompt,
+            heads=heads,
+            prefix=prefix,
+            request_class=self.request_class,
+            client=self.client,
+            label=label,
+            deadline=self.deadline,
+        )
 
 
 @dataclass(frozen=True)
@@ -79,18 +106,23 @@ class Reading:
     usage: Usage
 
 
-def head_span(readout: Readout, start: int, end: int) -> HeadSpan:
-    """The keys a readout wants: the subject's tokens [start, end) and, where there is one, the nothing key."""
-    if readout.nothing is None:
-        return HeadSpan(readout.heads, start, end)
-    return HeadSpan(readout.heads, start, end, (start - 1 if readout.nothing == "before" else end,))
+def head_span(readout: Readout, start: int, end: int, columns: int = 0) -> HeadSpan:
+    """The keys a readout wants: the subject's tokens [start, end) and, where there is one, the nothing key.
+
+    Of a list with an anchor only the anchor's scores are read whole, of its set the best cells of a picture with
+    ``columns`` cells in a row.
+    """
+    extra = () if readout.nothing is None else (start - 1 if readout.nothing == "before" else end,)
+    if readout.anchor is None:
+        return HeadSpan(readout.heads, start, end, extra)
+    return HeadSpan((readout.anchor,), start, end, extra, readout.heads, columns)
 
 
-def find_readout(engine: Engine, name: str, what: str) -> Readout:
+def find_readout(engine: Engine, name: str, what: str, combines: Sequence[Combine] = ("sum",)) -> Readout:
     """The loaded model's head list ``name``. Raises ``RequestError`` when it has none that can be used."""
     heads = engine.loaded.heads
     readout = heads.readouts.get(name) if heads is not None else None
-    if readout is None or readout.combine != "sum":
+    if readout is None or readout.combine not in combines:
         raise RequestError(
             f"{engine.info.name} has no head list for {what} (heads.json); it cannot answer such questions.",
             code="no_heads",
@@ -117,7 +149,7 @@ def is_found(readout: Readout, nothing: float, confidence: float) -> bool:
     """Whether a reading counts as an answer: something answers more likely than nothing does, and the answer is at
     least as sure as the head list's threshold, where it has one. Weights without a nothing key never refuse."""
     threshold = readout.found_threshold
-    return nothing < 0.5 and (threshold is None or confidence >= threshold)
+    return nothing < readout.refuse_above and (threshold is None or confidence >= threshold)
 
 
 def question_text(question: str) -> str:
@@ -140,10 +172,10 @@ def run(
 
 
 def run_all(
-    engine: Engine, requests: Sequence[ReadRequest], cancelled: Cancelled | None = None
+    engine: Engine, requests: Sequence[ReadRequest], cancelled: Cancelled | None = None, *, first_alone: bool = True
 ) -> list[tuple[Scores | None, Finished] | EngineError]:
-    """Submit requests in waves and wait for them: the first alone, so that it leaves what the others start from, then
-    as many at a time as there are lanes.
+    """Submit requests in waves and wait for them: the first alone, so that it leaves what the others start from (unless
+    that is there already), then as many at a time as there are lanes.
 
     Returns what came of each, in order; a fault ends its own request only.
 
@@ -151,7 +183,7 @@ def run_all(
         CancelledError: ``cancelled`` said so; what was under way is cancelled too.
     """
     outcomes: list[tuple[Scores | None, Finished] | EngineError] = []
-    width = 1
+    width = 1 if first_alone else engine.config.lanes
     while len(outcomes) < len(requests):
         wave: list[Stream | EngineError] = []
         try:

@@ -15,74 +15,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, TypeVar, get_args
 
+from engine.answers.readouts import Combine, Decode, Extent, Head, HeadsError, Nothing, Over, Readout, Zoom
 from engine.config import ModelConfig
-from engine.messages import EngineError
 
 FILE = "heads.json"
 BUNDLED = Path(__file__).resolve().parents[2] / "assets" / "heads"
 
-Head = tuple[int, int]
-"""(layer, query head)."""
-Over = Literal["image", "lines", "text"]
-Combine = Literal["sum", "vote", "end", "anchor_set"]
-Nothing = Literal["before", "after"]
-Decode = Literal["peak_3x3", "segment_mass", "segment_vote", "segment_end", "set_extent"]
+Rule = TypeVar("Rule", Extent, Zoom)
 _PLACEHOLDERS: dict[str, Over | None] = {"{image}": "image", "{lines}": "lines", "{text}": "text", "{query}": None}
-
-
-class HeadsError(EngineError):
-    """A heads.json that cannot be used: one sentence naming the file and the entry."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, code="bad_heads")
-
-
-@dataclass(frozen=True)
-class Readout:
-    """One kind of answer read from attention."""
-
-    name: str
-    over: Over
-    """What the keys belong to."""
-    prompt: tuple[str, ...]
-    heads: tuple[Head, ...]
-    scale: float
-    """Factor on q·k/√d of every head before they are combined."""
-    combine: Combine
-    """sum: scaled scores are added over heads, then softmax; vote: every head votes for its best segment; end: mass at
-    a segment's end; anchor_set: the anchor head's region, refined by the set (``heads``)."""
-    decode: Decode
-    """peak_3x3: softmax, largest cell, expectation over the 3 × 3 cells around it; segment_mass: softmax, probability
-    summed per segment; the others as answers.md describes for ``combine``."""
-    cell: int | None = None
-    """Pixels a side of one image key."""
-    anchor: Head | None = None
-    baseline: str | None = None
-    """What replaces {query} for the scores that are subtracted; None: nothing is subtracted."""
-    max_keys: int | None = None
-    """Longest span the list was chosen on."""
-    skip_first_last: bool = False
-    """Heads whose best image cell is the first or the last one say nothing."""
-    skip_cells: tuple[tuple[tuple[int, int], tuple[int, ...]], ...] = ()
-    """((rows, columns), cells) that say nothing on a grid of that size."""
-    fallback: str | None = None
-    """Readout to use instead while this list is known to be incomplete."""
-    nothing: Nothing | None = None
-    """Where the key stands whose share says that nothing answers: just before or just after the span's keys; None:
-    these weights do not know that something is absent."""
-    found_threshold: float | None = None
-    """Least confidence of a found answer, calibrated; None: not calibrated."""
-    note: str = ""
-
-    @property
-    def layers(self) -> tuple[int, ...]:
-        """Layers to read, ascending."""
-        heads = [*self.heads, *([self.anchor] if self.anchor else [])]
-        return tuple(sorted({layer for layer, _ in heads}))
+_MAY_BE_ZERO = ("below", "runner_up", "grow_x", "grow_y")
 
 
 @dataclass(frozen=True)
@@ -105,7 +50,7 @@ class HeadLists:
         """Raises ``HeadsError`` when a list names a layer or head that the model cannot be read at."""
         text = config.text
         for readout in self.readouts.values():
-            for layer, head in [*readout.heads, *([readout.anchor] if readout.anchor else [])]:
+            for layer, head in readout.every_head:
                 if layer not in text.full_layers or head >= text.num_heads:
                     raise HeadsError(
                         f"The head list {readout.name!r} names head {head} of layer {layer}; this model has heads 0 to "
@@ -193,6 +138,9 @@ class _Fields:
             fallback=self._text("fallback"),
             nothing=None if self._entry.get("nothing") is None else self._choice("nothing", get_args(Nothing)),
             found_threshold=self._number("found_threshold"),
+            refuse_above=0.5 if (most := self._number("refuse_above")) is None else most,
+            box=self._rule("box", Extent) or Extent(),
+            zoom=self._rule("zoom", Zoom),
             note=self._text("note") or "",
         )
 
@@ -233,6 +181,24 @@ class _Fields:
             raise HeadsError(f'{self._where}.skip_cells must map "ROWSxCOLUMNS" to cell numbers.')
         return tuple(((grid[0], grid[1]), cells) for grid, cells in grids.items())
 
+    def _rule(self, key: str, kind: type[Rule]) -> Rule | None:
+        """A nested object of numbers above 0 (some may be 0), the fields of ``kind``."""
+        raw = self._entry.get(key)
+        if raw is None:
+            return None
+        known = {field.name: field for field in fields(kind)}
+        if not isinstance(raw, dict) or not raw.keys() <= known.keys():
+            raise HeadsError(f"{self._where}.{key} must be null or an object of {', '.join(known)}.")
+        for name, value in raw.items():
+            whole = known[name].type == "int"
+            number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+            if not number or value < 0 or (value == 0 and name not in _MAY_BE_ZERO):
+                raise HeadsError(f"{self._where}.{key}.{name} must be a positive {'whole ' if whole else ''}number.")
+        missing = [name for name, field in known.items() if field.default is MISSING and name not in raw]
+        if missing:
+            raise HeadsError(f"{self._where}.{key} needs {missing[0]}.")
+        return kind(**raw)
+
     def _choice(self, key: str, allowed: tuple[Any, ...]) -> Any:
         value = self._entry.get(key)
         if value not in allowed:
@@ -256,3 +222,6 @@ class _Fields:
         if value is not None and not isinstance(value, str):
             raise HeadsError(f"{self._where}.{key} must be text or null.")
         return value
+
+
+__all__ = ["BUNDLED", "FILE", "HeadLists", "HeadsError", "Readout", "load_heads", "read_heads"]

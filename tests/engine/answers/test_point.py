@@ -7,18 +7,14 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import array_shapes, arrays
 from PIL import Image
 
 from engine import Engine
 from engine.answers.asking import CancelledError, head_span
-from engine.answers.point import Screen, place_of
+from engine.answers.point import Screen
 from engine.messages import Prompt, RequestError
 from tests.conftest import LoadTiny
 from tests.engine.requests import Passes, read, retain, settled, text_ids, wait_until
-from tests.tiny import CELL
 
 
 def screenshot(seed: int = 0, size: tuple[int, int] = (150, 100)) -> Image.Image:
@@ -53,8 +49,8 @@ def test_the_heat_is_that_of_the_whole_prompt(tiny: Engine) -> None:
     screen = Screen.open(tiny, image)
     answer = screen.point("here")
     readout = tiny.loaded.heads.readouts["point"]
-    prompt = Prompt((*screen._prefix.ids, *tiny.tokenizer.encode("here"), *screen._after), (image,))
-    scores = read(tiny, prompt, heads=head_span(readout, screen._start, screen._end)).scores
+    prompt = Prompt((*screen._framed.prefix.ids, *screen._framed.question("here")), (image,))
+    scores = read(tiny, prompt, heads=head_span(readout, screen._framed.start, screen._framed.end)).scores
     combined = scores.heads.astype(np.float64).sum(0) * readout.scale
     weights = np.exp(combined - combined.max())
     assert answer.heat.flatten() == pytest.approx(weights / weights.sum(), abs=1e-5)
@@ -152,42 +148,3 @@ def test_what_cannot_be_pointed_at(tiny: Engine, load_tiny: LoadTiny, tiny_folde
     (folder / "heads.json").unlink()
     with pytest.raises(RequestError, match="no head list for points"):
         open_screen(load_tiny(folder))
-
-
-@given(
-    mass=arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=9), elements=st.floats(0, 1)),
-    cell=st.sampled_from([8, 28, 32]),
-)
-def test_a_place_is_inside_beside_the_peak(mass: np.ndarray, cell: int) -> None:
-    mass.flat[0] += 1e-6
-    mass /= mass.sum()
-    place = place_of(mass, cell)
-    rows, columns = mass.shape
-    row, column = divmod(int(mass.argmax()), columns)
-    assert 0 < place.x < columns * cell
-    assert 0 < place.y < rows * cell
-    assert abs(place.x / cell - (column + 0.5)) <= 1
-    assert abs(place.y / cell - (row + 0.5)) <= 1
-    assert mass.max() <= place.share * (1 + 1e-12)
-    assert place.share <= 1 + 1e-9
-    assert cell / 12**0.5 * (1 - 1e-9) <= place.spread <= 2 * cell
-
-
-@given(mass=arrays(np.float64, (5, 7), elements=st.floats(0, 1), unique=True), cell=st.sampled_from([8, 32]))
-def test_a_mirrored_screen_gives_the_mirrored_place(mass: np.ndarray, cell: int) -> None:
-    mass += 1e-9
-    mass /= mass.sum()
-    place, mirrored, turned = place_of(mass, cell), place_of(mass[:, ::-1], cell), place_of(mass.T, cell)
-    assert (mirrored.x, mirrored.y) == pytest.approx((7 * cell - place.x, place.y))
-    assert (turned.x, turned.y) == pytest.approx((place.y, place.x))
-    assert mirrored.share == pytest.approx(place.share)
-    assert turned.spread == pytest.approx(place.spread)
-
-
-def test_a_place_between_two_cells() -> None:
-    mass = np.zeros((4, 4))
-    mass[1, 1], mass[1, 2] = 0.5, 0.25
-    mass[3, 3] = 0.25
-    place = place_of(mass, CELL)
-    assert (place.x, place.y) == pytest.approx(((1.5 * 2 + 2.5) / 3 * CELL, 1.5 * CELL))
-    assert place.share == pytest.approx(0.75)
