@@ -2,8 +2,9 @@
 
 CHECKPOINT is a BF16 file under Hugging Face names or an int8 one of the recipe. Written beside this file:
 model.safetensors, config.json (reduced to what matters, with the formats) and the content hash in heads.json, which
-ties the head lists to these very weights. Text projections become NVFP4, rounded with their inputs in mind; embedding
-and vision matrices become INT8 with a scale a row; norms, gates, convolutions and biases stay BF16.
+ties the head lists to these very weights. Text projections become NVFP4, rounded with their inputs in mind, or to the
+nearest values with ``--nearest`` (for weights that were trained while so rounded); embedding and vision matrices become
+INT8 with a scale a row; norms, gates, convolutions and biases stay BF16.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from assets.ember.recipe.model import Ember
 from assets.ember.recipe.shape import Shape, Words
 from assets.ember.rounding import quantize_nvfp4_for_inputs
 from engine.checkpoint.layout import expected_tensors
-from engine.checkpoint.quantize import quantize_int8
+from engine.checkpoint.quantize import quantize_int8, quantize_nvfp4
 from engine.checkpoint.reader import open_checkpoint
 from engine.checkpoint.write import Weight, write_checkpoint
 from engine.config import ModelConfig
@@ -56,8 +57,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("--config", type=Path, default=HERE / "config.json", help="config.json of the checkpoint")
     parser.add_argument("--out", type=Path, default=HERE, help="folder to write")
+    parser.add_argument("--nearest", action="store_true", help="round to the nearest values; no calibration")
     args = parser.parse_args(argv)
-    pack(read_state(args.checkpoint), args.config, args.out)
+    pack(read_state(args.checkpoint), args.config, args.out, nearest=args.nearest)
     with open_checkpoint(args.out) as packed:
         heads = args.out / "heads.json"
         if heads.is_file():
@@ -73,20 +75,22 @@ def read_state(file: Path) -> dict[str, Tensor]:
     return {name: tensor.float() for name, tensor in state.items() if name != "lm_head.weight"}
 
 
-def pack(state: dict[str, Tensor], config_file: Path, folder: Path) -> None:
+def pack(state: dict[str, Tensor], config_file: Path, folder: Path, *, nearest: bool = False) -> None:
     """Quantise every weight by its kind and write the checkpoint."""
     config = json.loads(config_file.read_text(encoding="utf-8"))
-    model = Ember(Shape.from_config(config_file)).eval()
-    model.load_state_dict(state)
-    moments = second_moments(model, Words(HERE / "tokenizer.json"))
+    moments: dict[str, Tensor] | None = None
+    if not nearest:
+        model = Ember(Shape.from_config(config_file)).eval()
+        model.load_state_dict(state)
+        moments = second_moments(model, Words(HERE / "tokenizer.json"))
     names = expected_tensors(ModelConfig.from_dict(config))
     write_checkpoint(folder, shipped_config(config), {name: pack_weight(name, state[name], moments) for name in names})
 
 
-def pack_weight(name: str, weight: Tensor, moments: dict[str, Tensor]) -> Weight:
+def pack_weight(name: str, weight: Tensor, moments: dict[str, Tensor] | None) -> Weight:
     module = name.removesuffix(".weight")
     if NVFP4.fullmatch(module):
-        return quantize_nvfp4_for_inputs(weight, moments[module])
+        return quantize_nvfp4(weight) if moments is None else quantize_nvfp4_for_inputs(weight, moments[module])
     if INT8.fullmatch(module):
         return quantize_int8(weight)
     return weight.to(torch.bfloat16)

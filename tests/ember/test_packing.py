@@ -83,9 +83,9 @@ def config(tmp_path: Path) -> Path:
     return tmp_path / "source.json"
 
 
-@pytest.mark.parametrize("kind", ["int8", "bf16"])
+@pytest.mark.parametrize(("kind", "options"), [("int8", []), ("bf16", []), ("int8", ["--nearest"])])
 def test_a_training_checkpoint_becomes_what_ships(
-    tmp_path: Path, config: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, config: Path, kind: str, options: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, count in {"LENGTH": 150, "TEXTS": 2, "CHATS": 1, "LOGS": 1, "PICTURES": 1}.items():
         monkeypatch.setattr(calibration, name, count)
@@ -103,7 +103,7 @@ def test_a_training_checkpoint_becomes_what_ships(
     out.mkdir()
     (out / "heads.json").write_text((BUNDLED / "heads.json").read_text())
 
-    pack.main([str(source), "--config", str(config), "--out", str(out)])
+    pack.main([str(source), "--config", str(config), "--out", str(out), *options])
 
     with open_checkpoint(out) as packed:
         formats = {name: packed.format_of(name) for name in packed.names()}
