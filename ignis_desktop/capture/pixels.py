@@ -31,6 +31,9 @@ from ignis_desktop.capture.grabbing import (
     find_window,
 )
 
+_SLACK = 1e-6
+"""Pixels that come from rounding: they do not widen a picture."""
+
 
 class MssGrabber:
     """A connection a call: captures are seconds apart, and displays come and go."""
@@ -113,8 +116,9 @@ def _visible(wanted: Rect, desktop: Rect) -> tuple[int, int, int, int]:
             f"Nothing of {wanted} is on a monitor; the desktop is {desktop} (x, y, width, height).",
             "outside_the_desktop",
         )
-    left, top = math.floor(part.x), math.floor(part.y)
-    return left, top, math.ceil(part.x + part.width) - left, math.ceil(part.y + part.height) - top
+    left, top = math.floor(part.x + _SLACK), math.floor(part.y + _SLACK)
+    right, bottom = math.ceil(part.x + part.width - _SLACK), math.ceil(part.y + part.height - _SLACK)
+    return left, top, max(right - left, 1), max(bottom - top, 1)
 
 
 def _coordinates(area: Rect, monitors: Sequence[Monitor]) -> CoordinateMap:

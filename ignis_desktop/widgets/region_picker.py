@@ -184,8 +184,8 @@ class _ScreenWindow(QWidget):
         if box.intersects(self.area):
             box.moveBottom(self.height() - 32)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(QColor(0, 0, 0, 200))
+        painter.setPen(QPen(QColor(255, 255, 255, 70), 1))
+        painter.setBrush(QColor(0, 0, 0, 210))
         painter.drawRoundedRect(box, 6, 6)
         painter.setPen(QColor("white"))
         painter.drawText(box, Qt.AlignmentFlag.AlignCenter, words)

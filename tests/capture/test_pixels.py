@@ -120,6 +120,7 @@ def test_fractions_of_a_region_widen_it(desktop: Desktop) -> None:
     shot = MssGrabber().grab(RegionTarget(Rect(10.6, 20.2, 5, 5)))
     assert shot.image.size == (6, 6)
     assert shot.coordinates.to_desktop(0, 0) == (10, 20)
+    assert MssGrabber().grab(RegionTarget(Rect(10, 20, 5.0000000001, 4.9999999999))).image.size == (5, 5)
 
 
 def test_faults_of_the_display(desktop: Desktop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,3 +156,13 @@ def test_windows_gets_snippets_of_its_own() -> None:
     assert titles == ["Python", "PowerShell", "Agents"]
     last = snippets("http://127.0.0.1:8000/v1", "k", "ember", platform="win32")[2].code
     assert last.splitlines()[0] == '$env:OPENAI_BASE_URL="http://127.0.0.1:8000/v1"'
+
+
+def test_captures_are_switched_off(running: Opened) -> None:
+    assert running.settings.values.capture
+    running.window.server.capture.click()
+    reach(running, "running")
+    body = {"capture": {"monitor": 1}}
+    answer = httpx.post(running.server.url + "/v1/screens", json=body, trust_env=False)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "capture_not_allowed")
+    assert not running.settings.values.capture
