@@ -5,12 +5,16 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine import images as engine_images
 from engine.messages import EngineError, ImageInput
 from ignis_desktop.server.errors import ApiError, bad_request
 
 if TYPE_CHECKING:
+    from PIL import Image
+
     from engine import Engine
 
 HEADER = re.compile(r"data:(?P<type>[\w.+-]+/[\w.+-]+)?(?P<parameters>(;[^;,]*)*),", re.ASCII)
@@ -38,10 +42,24 @@ def data_uri_bytes(uri: str, param: str) -> bytes:
         raise bad_request(f"{param}: the image's base64 is broken ({error}).", param, code="invalid_image") from None
 
 
-def decode_image(engine: Engine, uri: str, param: str) -> ImageInput:
-    """The picture behind a data URI as the engine takes it. Call it off the event loop."""
+@dataclass(frozen=True)
+class Picture:
+    """A picture in its own size (RGB), and as the engine takes it."""
+
+    source: Image.Image
+    image: ImageInput
+
+
+def decode_picture(engine: Engine, uri: str, param: str) -> Picture:
+    """The picture behind a data URI. Call it off the event loop. Raises ``ApiError`` naming ``param``."""
     data = data_uri_bytes(uri, param)
     try:
-        return engine.prepare_image(data)
+        source = engine_images.decode_image(data)
+        return Picture(source, engine.prepare_image(source))
     except EngineError as error:
         raise ApiError.of(error, param) from None
+
+
+def decode_image(engine: Engine, uri: str, param: str) -> ImageInput:
+    """As :func:`decode_picture`, where the picture's own size is of no interest."""
+    return decode_picture(engine, uri, param).image

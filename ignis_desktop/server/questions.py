@@ -30,11 +30,12 @@ class LocateQuestion:
 
 @dataclass(frozen=True)
 class PointQuestion:
-    """Where on picture number ``image`` of the state something is."""
+    """Where on picture number ``image`` of the state something is; with ``box`` also how far it goes."""
 
     id: str
     instructions: str
     image: int
+    box: bool
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,8 @@ def _point(evidence: Evidence, question: str, instructions: str, raw: Mapping[st
     count = len(evidence.images)
     if count == 0:
         raise fault(question, "type", "the state has no picture to point on; send one as an image_url part.")
-    return PointQuestion(question, instructions, _whole(question, raw, "image", 0, count - 1, count - 1))
+    image = _whole(question, raw, "image", 0, count - 1, count - 1)
+    return PointQuestion(question, instructions, image, raw["type"] == "box")
 
 
 def _noul(evidence: Evidence, question: str, instructions: str, raw: Mapping[str, Any]) -> LabelQuestion:
@@ -168,4 +170,5 @@ _TYPES: dict[str, Callable[[Evidence, str, str, Mapping[str, Any]], Checked]] = 
     "scalar": _number,
     "locate": _locate,
     "point": _point,
+    "box": _point,
 }

@@ -56,7 +56,8 @@ def test_elements_of_an_array_are_segments(http: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("question", "key", "code"),
     [
-        ({"type": "box", "instructions": "x"}, "type", "unsupported_question_type"),
+        ({"type": "polygon", "instructions": "x"}, "type", "unsupported_question_type"),
+        ({"type": "box", "instructions": "x"}, "type", "invalid_value"),
         ({"type": "choice", "instructions": "x"}, "options", "invalid_value"),
         ({"type": "choice", "instructions": "x", "options": ["a"]}, "options", "bad_options"),
         ({"type": "choice", "instructions": "x", "options": ["a", 5]}, "options", "invalid_value"),
@@ -168,12 +169,20 @@ def test_pictures_are_pointed_on_and_judged(http: httpx.Client) -> None:
         "last": {"type": "point", "instructions": "the blue button"},
         "first": {"type": "point", "instructions": "the red button", "image": 0},
         "dark": {"type": "noul", "instructions": "Is it dark?"},
+        "far": {"type": "box", "instructions": "the red button", "image": 0},
     }
     body = http.post("/v1/decide", json={"state": state, "questions": questions}).json()
-    for name in ("last", "first"):
+    for name in ("last", "first", "far"):
         x, y = body["answers"][name]["pixels"]
         assert 0 <= x < 64
         assert 0 <= y < 64
+    box = body["answers"]["far"]
+    edges = [box["x0"], box["y0"], box["x1"], box["y1"]]
+    assert 0 <= edges[0] < edges[2] <= 64
+    assert 0 <= edges[1] < edges[3] <= 64
+    assert box["normalized"] == pytest.approx([edge / 64 for edge in edges])
+    # The same picture and words: the point's region is the box.
+    assert body["answers"]["first"]["region"] == pytest.approx(edges, abs=1)
     assert 0 <= body["answers"]["dark"]["noul"] <= 1
     bad = {**questions, "none": {"type": "point", "instructions": "x", "image": 2}}
     answer = http.post("/v1/decide", json={"state": state, "questions": bad})

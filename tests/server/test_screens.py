@@ -62,6 +62,24 @@ def test_several_questions(http: httpx.Client, screen: dict) -> None:
     assert body["answers"][0]["pixels"] == body["answers"][2]["pixels"]
 
 
+def test_boxes(http: httpx.Client, two_buttons: str) -> None:
+    """In the picture's pixels and on the desktop, here half the size and 1,000 pixels to the left."""
+    coordinates = {"image": [320, 192], "tiles": [{"image": [0, 0, 320, 192], "desktop": [-1000, 500, 160, 96]}]}
+    screen = http.post("/v1/screens", json={"image": two_buttons, "coordinate_map": coordinates}).json()
+    route = f"/v1/screens/{screen['id']}/point"
+    plain = http.post(route, json={"question": "the red button"}).json()
+    answers = http.post(route, json={"questions": ["the red button", "the blue one"], "box": True}).json()["answers"]
+    http.delete(f"/v1/screens/{screen['id']}")
+    assert "box" not in plain
+    assert answers[0]["pixels"] == pytest.approx(plain["pixels"], abs=1)
+    for answer in answers:
+        x0, y0, x1, y1 = answer["box"]
+        assert 0 <= x0 < x1 <= 320
+        assert 0 <= y0 < y1 <= 192
+        wanted = [-1000 + x0 / 2, 500 + y0 / 2, -1000 + x1 / 2, 500 + y1 / 2]
+        assert answer["desktop_box"] == pytest.approx(wanted, abs=1)
+
+
 def test_a_coordinate_map_gives_desktop_pixels(http: httpx.Client, two_buttons: str) -> None:
     coordinates = {"image": [320, 192], "tiles": [{"image": [0, 0, 320, 192], "desktop": [-1000, 500, 160, 96]}]}
     screen = http.post("/v1/screens", json={"image": two_buttons, "coordinate_map": coordinates}).json()
@@ -80,7 +98,7 @@ def test_a_coordinate_map_gives_desktop_pixels(http: httpx.Client, two_buttons: 
         ({"question": "a", "questions": ["b"]}, "question"),
         ({"question": ""}, "question"),
         ({"questions": []}, "questions"),
-        ({"question": "a", "box": True}, "box"),
+        ({"question": "a", "box": "large"}, "box"),
     ],
 )
 def test_faults_in_a_question(http: httpx.Client, screen: dict, body: dict, param: str) -> None:

@@ -17,13 +17,14 @@ from engine import Engine
 from engine.answers.decide import Answer, Choice, Multi, Noul, Number, Score, decide
 from engine.answers.decide.prompts import State
 from engine.answers.locate import locate
-from engine.answers.point import Screen
-from engine.messages import EngineError, ImageInput, RequestClass
+from engine.answers.point import PointAnswer, Screen
+from engine.messages import EngineError, RequestClass
 from ignis_desktop.server.bodies import ClassedBody, documented, read_body
 from ignis_desktop.server.errors import ApiError
 from ignis_desktop.server.evidence import Evidence
 from ignis_desktop.server.guard import client_name
-from ignis_desktop.server.images import decode_image
+from ignis_desktop.server.images import Picture, decode_picture
+from ignis_desktop.server.places import box_pixels, place_json
 from ignis_desktop.server.questions import Checked, LabelQuestion, LocateQuestion, PointQuestion, check, fault
 from ignis_desktop.server.state import state_of
 
@@ -89,7 +90,7 @@ async def decide_route(http: Request) -> Response:
 
 def check_all(
     engine: Engine, asked: Mapping[str, Mapping[str, Any]], evidence: Evidence
-) -> tuple[list[Checked], dict[int, ImageInput]]:
+) -> tuple[list[Checked], dict[int, Picture]]:
     """All questions, checked, and the pictures that they are about, by number. Raises ``ApiError`` 422 for the first
     that cannot be answered."""
     questions = [check(evidence, *item) for item in asked.items()]
@@ -105,7 +106,7 @@ def check_all(
     if any(isinstance(question, LabelQuestion) and question.within is None for question in questions):
         wanted.update(range(len(evidence.images)))
     try:
-        return questions, {i: decode_image(engine, evidence.images[i], "state") for i in sorted(wanted)}
+        return questions, {i: decode_picture(engine, evidence.images[i], "state") for i in sorted(wanted)}
     except ApiError as error:
         raise ApiError(422, error.message, code=error.code, param=error.param) from None
 
@@ -117,7 +118,7 @@ class Answers:
 
     engine: Engine
     evidence: Evidence
-    pictures: dict[int, ImageInput]
+    pictures: dict[int, Picture]
     request_class: RequestClass
     client: str
     stop: Callable[[], bool]
@@ -180,7 +181,7 @@ class Answers:
     def _label_state(self, within: str | None) -> State:
         if within is None and self.evidence.images:
             return [
-                {"type": "image", "image": self.pictures[part]}
+                {"type": "image", "image": self.pictures[part].image}
                 if isinstance(part, int)
                 else {"type": "text", "text": part}
                 for part in self.evidence.parts
@@ -220,32 +221,38 @@ class Answers:
     def _point(self, image: int, questions: list[PointQuestion]) -> None:
         picture = self.pictures[image]
         screen = Screen.open(
-            self.engine, picture, request_class=self.request_class, client=self.client, cancelled=self.stop
+            self.engine,
+            picture.image,
+            source=picture.source,
+            request_class=self.request_class,
+            client=self.client,
+            cancelled=self.stop,
         )
         self.input_tokens += screen.input_tokens
         try:
-            for question in questions:
-                self._guarded([question.id], partial(self._point_one, screen, question))
+            texts = [question.instructions for question in questions]
+            found = screen.points(texts, request_class=self.request_class, client=self.client, cancelled=self.stop)
         finally:
             screen.close()
+        for question, answer in zip(questions, found, strict=True):
+            if isinstance(answer, EngineError):
+                self.answers[question.id] = ApiError.of(answer).body()
+                continue
+            self._observe("point", answer.found, answer.ms / 1000)
+            self.input_tokens += answer.input_tokens
+            self.cached_tokens += answer.cached_tokens
+            self.answers[question.id] = _place_json(question, answer, screen)
 
-    def _point_one(self, screen: Screen, question: PointQuestion) -> None:
-        found = screen.point(
-            question.instructions, request_class=self.request_class, client=self.client, cancelled=self.stop
-        )
-        self._observe("point", found.found, found.ms / 1000)
-        self.input_tokens += found.input_tokens
-        self.cached_tokens += found.cached_tokens
-        x, y = found.pixels
-        self.answers[question.id] = {
-            "type": "point",
-            "found": found.found,
-            "pixels": [min(int(x), screen.width - 1), min(int(y), screen.height - 1)],
-            "normalized": [round(part, 6) for part in found.normalized],
-            "confidence": found.confidence,
-            "uncertainty": found.uncertainty,
-            "ms": round(found.ms, 3),
-        }
+
+def _place_json(question: PointQuestion, answer: PointAnswer, screen: Screen) -> dict[str, Any]:
+    box = box_pixels(answer, screen.width, screen.height)
+    place = place_json(answer, screen.width, screen.height)
+    if not question.box:
+        return {"type": "point", **place, "region": box}
+    edges = dict(zip(("x0", "y0", "x1", "y1"), box, strict=True))
+    sides = (screen.width, screen.height) * 2
+    shares = [round(edge / side, 6) for edge, side in zip(box, sides, strict=True)]
+    return {"type": "box", **edges, **place, "normalized": shares}
 
 
 def _label_json(question: LabelQuestion, answer: Answer) -> dict[str, Any]:

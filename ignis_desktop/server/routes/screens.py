@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -11,14 +10,15 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
-from engine.answers.point import Screen
-from engine.messages import RequestClass
+from engine.answers.point import PointAnswer, Screen
+from engine.messages import EngineError, RequestClass
 from ignis_desktop.capture.coordinates import CoordinateError, CoordinateMap
 from ignis_desktop.server.bodies import ClassedBody, documented, read_body
 from ignis_desktop.server.captures import capture, require_capture
 from ignis_desktop.server.errors import ApiError, bad_request
 from ignis_desktop.server.guard import client_name
-from ignis_desktop.server.images import decode_image
+from ignis_desktop.server.images import Picture, decode_picture
+from ignis_desktop.server.places import box_pixels, desktop_box, place_json
 from ignis_desktop.server.screens import StoredScreen
 from ignis_desktop.server.state import ServerState, state_of
 
@@ -46,7 +46,7 @@ class PointBody(ClassedBody):
     model: str | None = None
     question: Question | None = None
     questions: Annotated[list[Question], Field(min_length=1, max_length=MAX_QUESTIONS)] | None = None
-    box: bool = False
+    box: bool = Field(False, description="also how far the thing goes")
 
 
 @dataclass(frozen=True)
@@ -103,15 +103,13 @@ async def point(screen_id: str, http: Request) -> Response:
     body = await read_body(http, PointBody)
     if (body.question is None) == (body.questions is None):
         raise bad_request("Send either question (a text) or questions (a list).", "question")
-    if body.box:
-        raise bad_request("box: this version answers with points only; leave box out.", "box", "box_not_supported")
     _, suffix = state.model_for(body.model)
     stored = state.screens.get(screen_id)
     questions = body.questions or [body.question or ""]
     asker = Asker.of(http, body, suffix)
 
     def ask(stop: Callable[[], bool]) -> list[dict[str, Any]]:
-        return [_point(state, stored, question, asker, stop) for question in questions]
+        return _points(state, stored, questions, body.box, asker, stop)
 
     answers = await state.workers.answer(http, ask, state.settings.deadline)
     return JSONResponse(answers[0] if body.questions is None else {"answers": answers})
@@ -127,11 +125,11 @@ def require_pointing(state: ServerState) -> None:
 def _encode(state: ServerState, body: ScreenBody, asker: Asker, stop: Callable[[], bool]) -> StoredScreen:
     if body.capture is not None:
         shot = capture(body.capture)
-        picture, coordinates = state.engine.prepare_image(shot.image), shot.coordinates
+        picture, coordinates = Picture(shot.image, state.engine.prepare_image(shot.image)), shot.coordinates
     else:
-        picture = decode_image(state.engine, body.image or "", "image")
-        coordinates = CoordinateMap.identity(*picture.original_size)
-    width, height = picture.original_size
+        picture = decode_picture(state.engine, body.image or "", "image")
+        coordinates = CoordinateMap.identity(*picture.source.size)
+    width, height = picture.source.size
     if body.coordinate_map is not None:
         try:
             coordinates = CoordinateMap.from_json(body.coordinate_map)
@@ -143,7 +141,14 @@ def _encode(state: ServerState, body: ScreenBody, asker: Asker, stop: Callable[[
                 f"{width}×{height}.",
                 "coordinate_map",
             )
-    opened = Screen.open(state.engine, picture, request_class=asker.request_class, client=asker.client, cancelled=stop)
+    opened = Screen.open(
+        state.engine,
+        picture.image,
+        source=picture.source,
+        request_class=asker.request_class,
+        client=asker.client,
+        cancelled=stop,
+    )
     stored = StoredScreen(opened, coordinates)
     state.screens.add(stored)
     return stored
@@ -163,22 +168,33 @@ def _screen_json(stored: StoredScreen) -> dict[str, Any]:
     }
 
 
-def _point(
-    state: ServerState, stored: StoredScreen, question: str, asker: Asker, stop: Callable[[], bool]
-) -> dict[str, Any]:
-    began = time.perf_counter()
-    answer = stored.screen.point(question, request_class=asker.request_class, client=asker.client, cancelled=stop)
-    stored.questions += 1
-    state.metrics.observe_answer("point", answer.found, time.perf_counter() - began)
-    coordinates = stored.coordinates
-    x, y = answer.pixels
-    return {
-        "found": answer.found,
-        # The pixel that covers the point; a point on the far edge belongs to the last one.
-        "pixels": [min(int(x), coordinates.width - 1), min(int(y), coordinates.height - 1)],
-        "desktop": list(coordinates.desktop_pixel(x, y)),
-        "normalized": [round(part, 6) for part in answer.normalized],
-        "confidence": answer.confidence,
-        "uncertainty": answer.uncertainty,
-        "ms": round(answer.ms, 3),
-    }
+def _points(
+    state: ServerState,
+    stored: StoredScreen,
+    questions: list[str],
+    box: bool,
+    asker: Asker,
+    stop: Callable[[], bool],
+) -> list[dict[str, Any]]:
+    """A fault is its question's answer where there are others that have none."""
+    screen = stored.screen
+    found = screen.points(questions, request_class=asker.request_class, client=asker.client, cancelled=stop)
+    faults = [answer for answer in found if isinstance(answer, EngineError)]
+    if len(faults) == len(found):
+        raise faults[0]
+    stored.questions += len(found)
+    return [
+        ApiError.of(answer).body() if isinstance(answer, EngineError) else _answer_json(state, stored, answer, box)
+        for answer in found
+    ]
+
+
+def _answer_json(state: ServerState, stored: StoredScreen, answer: PointAnswer, box: bool) -> dict[str, Any]:
+    state.metrics.observe_answer("point", answer.found, answer.ms / 1000)
+    coordinates, screen = stored.coordinates, stored.screen
+    body = place_json(answer, screen.width, screen.height)
+    body["desktop"] = list(coordinates.desktop_pixel(*answer.pixels))
+    if box:
+        body["box"] = box_pixels(answer, screen.width, screen.height)
+        body["desktop_box"] = desktop_box(body["box"], coordinates)
+    return body
