@@ -14,9 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
 from PySide6.QtCore import QObject, Qt, QThread, QTimer, Signal
 
 from engine import Engine
+from engine.answers.point import Screen
 from engine.config import EngineConfig
 from engine.engine import new_id
 from engine.messages import (
@@ -35,6 +37,9 @@ from engine.messages import (
 from engine.stream import Stream
 from engine.text.thinking import OPEN as THINK_OPEN
 from engine.text.thinking import Split, ThinkingSplitter
+from ignis_desktop.deciding import decide_request
+from ignis_desktop.jobs import Job, Jobs
+from ignis_desktop.log_file import Asked, LogFile, Rows, ask
 from ignis_desktop.planning import Planned, WhatIf, cannot_run, plan_what_if
 from ignis_desktop.store.settings import WindowSettings
 
@@ -203,6 +208,7 @@ class EngineThread(QThread):
         self._stopping = False
         self._seen: EngineSnapshot | None = None
         self._pool = ThreadPoolExecutor(max_workers=2, thread_name_prefix="prepare")
+        self.jobs = Jobs(self)
         self._timer = QTimer(self, interval=SNAPSHOT_MS, timerType=Qt.TimerType.PreciseTimer)
         self._timer.timeout.connect(self._publish)
         self._timer.start()
@@ -264,6 +270,7 @@ class EngineThread(QThread):
         self._timer.stop()
         self.engine.close(0.0)
         self._pool.shutdown(wait=True, cancel_futures=True)
+        self.jobs.close()
         return self.wait(round(timeout * 1000))
 
     def generate(
@@ -297,6 +304,54 @@ class EngineThread(QThread):
 
         self._pool.submit(task.run, check)
         return task
+
+    def open_log(self, path: Path) -> Job:
+        """Opens a log and finds its lines; ``done`` brings the ``LogFile``. Progress counts bytes."""
+        return self.jobs.start(lambda job: LogFile(path, job.tell))
+
+    def fold_log(self, log: LogFile) -> Job:
+        """Finds a log's templates. Progress counts bytes."""
+        return self.jobs.start(lambda job: log.fold(job.tell))
+
+    def count_log(self, log: LogFile) -> Job:
+        """Estimates how many tokens a log has. The model must be loaded."""
+        tokenizer = self.engine.tokenizer
+        return self.jobs.start(lambda _job: log.count_tokens(lambda text: len(tokenizer.encode(text))))
+
+    def locate(self, log: LogFile, question: str, rows: Rows | None = None) -> Job:
+        """Finds the line of a log, or of some rows of it, that answers; ``done`` brings what was ``Asked``. Progress
+        counts tokens."""
+        engine = self.engine
+
+        def work(job: Job) -> Asked:
+            return ask(engine, log, question, rows, job.tell, lambda: job.cancelled)
+
+        return self.jobs.start(work)
+
+    def open_screen(self, image: Image.Image) -> Job:
+        """Encodes a screenshot (RGB); ``done`` brings the ``Screen``. Progress counts tokens."""
+        engine = self.engine
+
+        def work(job: Job) -> Screen:
+            return Screen.open(
+                engine,
+                engine.prepare_image(image),
+                source=image,
+                client="window",
+                on_progress=job.tell,
+                cancelled=lambda: job.cancelled,
+            )
+
+        return self.jobs.start(work)
+
+    def point(self, screen: Screen, question: str) -> Job:
+        """Finds something on an encoded screenshot; ``done`` brings the ``PointAnswer``."""
+        return self.jobs.start(lambda job: screen.point(question, client="window", cancelled=lambda: job.cancelled))
+
+    def decide(self, request: str) -> Job:
+        """Answers a decide request, given as JSON; ``done`` brings ``answers``, ``usage`` and ``ms``."""
+        engine = self.engine
+        return self.jobs.start(lambda job: decide_request(engine, request, lambda: job.cancelled))
 
     def _publish(self) -> None:
         snapshot = self.engine.snapshot()

@@ -11,7 +11,9 @@ from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QMainWindow, QStackedWi
 from engine.messages import EngineSnapshot
 from ignis_desktop.engine_thread import EngineThread
 from ignis_desktop.panels.chat import ChatPanel
+from ignis_desktop.panels.decide import DecidePanel
 from ignis_desktop.panels.lanes import LanesPanel
+from ignis_desktop.panels.log_search import LogSearchPanel
 from ignis_desktop.panels.model_line import status_parts
 from ignis_desktop.panels.server import ServerPanel
 from ignis_desktop.panels.settings import SettingsPanel
@@ -36,6 +38,8 @@ _ICONS = {
     "chat": "message-square",
     "lanes": "chart-gantt",
     "vram_plan": "memory-stick",
+    "log_search": "text-search",
+    "decide": "scale",
     "server": "arrow-left-right",
     "settings": "settings",
 }
@@ -63,7 +67,9 @@ class MainWindow(QMainWindow):
         self.chat = ChatPanel(engine, worker, settings, self.toast)
         self.lanes = LanesPanel(engine, self.toast)
         self.vram_plan = VramPlanPanel(engine, settings)
+        self.log_search = LogSearchPanel(engine, self.toast)
         self.server = ServerPanel(server, settings)
+        self.decide = DecidePanel(engine, self.toast, self._server_access)
         self.settings = SettingsPanel(settings)
         self._stack = QStackedWidget()
         self._stack.setObjectName("panelArea")
@@ -104,12 +110,18 @@ class MainWindow(QMainWindow):
         self._nav.button(index).setChecked(True)
         if name == "chat":
             self.chat.composer.edit.setFocus()
+        elif name == "log_search":
+            self.log_search.question.setFocus()
+        elif name == "decide":
+            self.decide.evidence.edit.setFocus()
 
     def show_snapshot(self, snapshot: EngineSnapshot) -> None:
         """Passes the engine's newest state on to whatever shows it."""
         self.chat.show_snapshot(snapshot)
         self.lanes.show_snapshot(snapshot)
         self.vram_plan.show_snapshot(snapshot)
+        self.log_search.show_snapshot(snapshot)
+        self.decide.show_snapshot(snapshot)
         self.server.show_snapshot(snapshot)
         self.settings.show_snapshot(snapshot)
         self._show_status()
@@ -130,7 +142,8 @@ class MainWindow(QMainWindow):
                 Command(tr("palette.panel", name=tr(f"nav.{name}")), partial(self.show_panel, name), f"Ctrl+{i}")
                 for i, name in enumerate(PANELS, start=1)
             ),
-            Command(tr("chat.search"), self._search, shortcut_text("search")),
+            Command(tr("log.open"), self._open_log),
+            Command(tr("chat.search"), self._search_chats, shortcut_text("search")),
             Command(tr("options.title"), self._open_options),
             Command(tr("server.stop_server") if running else tr("server.start_server"), self.server.toggle),
             Command(tr("server.copy_address"), self._copy_address),
@@ -172,7 +185,7 @@ class MainWindow(QMainWindow):
         for keys, then in (
             (shortcut("palette"), self.open_palette),
             (shortcut("new"), self._new_conversation),
-            (shortcut("stop"), self.chat.stop),
+            (shortcut("stop"), self._stop),
             (shortcut("search"), self._search),
             (shortcut("list"), self.chat.toggle_list),
             (shortcut("quit"), self.close),
@@ -196,9 +209,32 @@ class MainWindow(QMainWindow):
         self.show_panel("chat")
         self.chat.new_conversation()
 
+    def _stop(self) -> None:
+        """What is going on in the panel that is shown."""
+        if self.panel == "log_search":
+            self.log_search.stop()
+        elif self.panel == "decide":
+            self.decide.stop()
+        else:
+            self.chat.stop()
+
     def _search(self) -> None:
+        if self.panel == "log_search":
+            self.log_search.reader.finder.start()
+            return
+        self._search_chats()
+
+    def _search_chats(self) -> None:
         self.show_panel("chat")
         self.chat.focus_search()
+
+    def _open_log(self) -> None:
+        self.show_panel("log_search")
+        self.log_search.choose_file()
+
+    def _server_access(self) -> tuple[str, str]:
+        """The server's address and key, for snippets."""
+        return self.server.base_url(), self._settings.values.api_key
 
     def _open_options(self) -> None:
         self.show_panel("chat")
@@ -235,5 +271,7 @@ class MainWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self._settings.change(geometry=bytes(self.saveGeometry().toBase64().data()).decode())
+        self.log_search.close_log()
+        self.decide.stop()
         self.closing.emit()
         event.accept()

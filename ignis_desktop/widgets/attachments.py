@@ -6,7 +6,7 @@ import itertools
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QPixmap
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from ignis_desktop.store.chats import Picture
 from ignis_desktop.widgets import icons
@@ -24,11 +24,12 @@ class AttachmentStrip(QWidget):
 
     changed = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, *, vertical: bool = False) -> None:
         super().__init__(parent)
         self._cards: list[_Card] = []
         self._tokens = itertools.count(1)
-        self._row = QHBoxLayout(self)
+        direction = QBoxLayout.Direction.TopToBottom if vertical else QBoxLayout.Direction.LeftToRight
+        self._row = QBoxLayout(direction, self)
         self._row.setContentsMargins(0, 0, 0, 4)
         self._row.setSpacing(8)
         self._row.addStretch()

@@ -5,20 +5,18 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from PySide6.QtCore import QBuffer, QIODevice, QMimeData, QRunnable, Qt, QThreadPool, Signal
-from PySide6.QtGui import QFocusEvent, QImage, QKeyEvent
-from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QLabel, QTextEdit, QVBoxLayout, QWidget
+from PySide6.QtCore import QMimeData, Qt, Signal
+from PySide6.QtGui import QFocusEvent, QKeyEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QTextEdit, QVBoxLayout, QWidget
 
 from ignis_desktop.store.chats import Picture
 from ignis_desktop.widgets.attachments import AttachmentStrip
 from ignis_desktop.widgets.buttons import IconButton, button
+from ignis_desktop.widgets.picture_intake import PictureIntake, local_files
 from ignis_desktop.widgets.texts import tr
 from ignis_desktop.widgets.theme import ui_font
 
 MAX_LINES = 8
-IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp")
-_FILE_LIMIT = 64 << 20
-"""Bytes; a larger file is no picture that anybody wants to ask about."""
 
 
 class Composer(QFrame):
@@ -32,7 +30,6 @@ class Composer(QFrame):
     image_added = Signal(int, object)
     """(token, Picture) for ``AttachmentStrip.settle``."""
     refused = Signal(str)
-    _encoded = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -70,7 +67,9 @@ class Composer(QFrame):
         layout.addWidget(self._editing)
         layout.addWidget(self.attachments)
         layout.addLayout(bottom)
-        self._encoded.connect(self.add_picture)
+        self._intake = PictureIntake(self)
+        self._intake.added.connect(self.add_picture)
+        self._intake.refused.connect(self.refused)
         self.edit.textChanged.connect(self._on_text_changed)
         self.attachments.changed.connect(self._update_button)
         self._update_button()
@@ -106,41 +105,22 @@ class Composer(QFrame):
 
     def choose_images(self) -> None:
         """Asks for files to attach."""
-        patterns = " ".join(f"*{suffix}" for suffix in IMAGE_SUFFIXES)
-        names, _ = QFileDialog.getOpenFileNames(self, tr("chat.attach"), "", f"{tr('chat.images')} ({patterns})")
-        self.add_files([Path(name) for name in names])
+        self._intake.choose(self)
 
     def add_files(self, paths: list[Path]) -> None:
-        for path in paths:
-            try:
-                if path.stat().st_size > _FILE_LIMIT:
-                    self.refused.emit(tr("chat.image_too_large", name=path.name, limit=_FILE_LIMIT >> 20))
-                    continue
-                data = path.read_bytes()
-            except OSError as error:
-                self.refused.emit(tr("chat.image_unreadable", name=path.name, reason=error.strerror or str(error)))
-                continue
-            self.add_picture(Picture(path.name, data))
+        self._intake.add_files(paths)
 
     def add_picture(self, picture: Picture) -> None:
         self.image_added.emit(self.attachments.add(picture), picture)
 
     def take_mime(self, data: QMimeData) -> bool:
         """Attaches the pictures in a paste or a drop; False when there are none and text should be inserted."""
-        files = [Path(url.toLocalFile()) for url in data.urls() if url.isLocalFile()]
-        images = [path for path in files if path.suffix.lower() in IMAGE_SUFFIXES]
-        if images:
-            self.add_files(images)
+        if self._intake.take(data):
             return True
-        if data.hasImage():
-            image = data.imageData()
-            if isinstance(image, QImage) and not image.isNull():
-                QThreadPool.globalInstance().start(_Encode(self, image))
-                return True
+        files = local_files(data)
         if files:
             self.refused.emit(tr("chat.not_an_image", name=files[0].name))
-            return True
-        return False
+        return bool(files)
 
     def try_send(self) -> None:
         """Sends what there is, as soon as the model can take it."""
@@ -223,17 +203,3 @@ class _Edit(QTextEdit):
     def focusOutEvent(self, event: QFocusEvent) -> None:
         self._composer.show_focus(False)
         super().focusOutEvent(event)
-
-
-class _Encode(QRunnable):
-    """Turns a pasted picture into a file; a large one would hold the window up."""
-
-    def __init__(self, composer: Composer, image: QImage) -> None:
-        super().__init__()
-        self._composer, self._image = composer, image
-
-    def run(self) -> None:
-        buffer = QBuffer()
-        buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-        self._image.save(buffer, "PNG")  # type: ignore[call-overload]  # takes a str, whatever its stub says
-        self._composer._encoded.emit(Picture(tr("chat.pasted_name"), bytes(buffer.data().data())))

@@ -24,6 +24,13 @@ class Figure:
     fill: float | None = None
 
 
+def share_text(share: float) -> str:
+    """ "86 %" without a space; what is not quite nothing or everything says so."""
+    if 0 < share < 0.005:
+        return "<1%"
+    return ">99%" if 0.995 <= share < 1 else f"{share:.0%}"
+
+
 class FillBar(QWidget):
     """How full something is."""
 

@@ -59,10 +59,12 @@ class PanelHeader(QWidget):
 class ScrolledColumn(QScrollArea):
     """A column of controls at most ``width`` pixels wide, scrolled when the window is too low.
 
-    ``margin``: pixels at its sides.
+    ``margin``: pixels at its sides; ``ends``: above and below.
     """
 
-    def __init__(self, width: int, parent: QWidget | None = None, *, margin: int = 32) -> None:
+    def __init__(
+        self, width: int, parent: QWidget | None = None, *, margin: int = 32, ends: tuple[int, int] = (24, 32)
+    ) -> None:
         super().__init__(parent)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -75,7 +77,7 @@ class ScrolledColumn(QScrollArea):
         self.column.setContentsMargins(0, 0, 0, 0)
         self.column.setSpacing(8)
         outer = QHBoxLayout(content)
-        outer.setContentsMargins(margin, 24, margin, 32)
+        outer.setContentsMargins(margin, ends[0], margin, ends[1])
         outer.addStretch(1)
         outer.addWidget(inner, 1000)
         outer.addStretch(1)

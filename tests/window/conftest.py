@@ -112,6 +112,7 @@ def engine_thread(qapp: QApplication, tiny_model: Path) -> Iterator[EngineThread
     for _ in range(2):
         thread._pool.submit(barrier.wait)
     barrier.wait()
+    thread.jobs.warm()
     thread.engine.wait_ready(60)
     yield thread
     assert thread.stop()

@@ -16,6 +16,7 @@ from engine.stream import Stream
 from ignis_desktop.app import Desktop
 from ignis_desktop.engine_thread import EngineThread, Reply, Turn, engine_config
 from ignis_desktop.panels.settings import folder_fault
+from ignis_desktop.panels.shortcuts import PANELS
 from ignis_desktop.single_instance import RaiseListener, raise_running_window
 from ignis_desktop.store.settings import SettingsFile, WindowSettings
 from ignis_desktop.watchdog import StallWatchdog
@@ -38,7 +39,7 @@ def test_status_bar_says_what_the_snapshot_says(opened: Opened, qtbot) -> None:
 
 def test_keys(opened: Opened, qtbot) -> None:
     window = opened.window
-    for number, panel in [*enumerate(("lanes", "vram_plan", "server", "settings"), start=2), (1, "chat")]:
+    for number, panel in [*enumerate(PANELS[1:], start=2), (1, "chat")]:
         key = Qt.Key(Qt.Key.Key_0 + number)
         qtbot.keyClick(window, key, Qt.KeyboardModifier.ControlModifier)
         assert window.panel == panel

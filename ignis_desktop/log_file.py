@@ -1,0 +1,201 @@
+"""A log as the window shows it: any of its rows at hand, its templates, and how many tokens it has.
+
+Nothing of the text stays in memory but the rows that were looked at last; see ``engine.answers.fold.source``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.answers.fold.fold import Fold, fold
+from engine.answers.fold.render import template_text
+from engine.answers.fold.source import Block, OnBytes, Source
+from engine.answers.locate import LocateAnswer, locate
+from engine.messages import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.engine import Engine
+
+Rows = npt.NDArray[np.int64]
+
+ASK_BYTES = 16 << 20
+"""The longest text that is asked about: a CPU reads so much in an hour or so."""
+_KEPT_ROWS = 1024
+_EXAMPLE = 300
+_SAMPLES, _SAMPLE_ROWS = 24, 40
+
+
+@dataclass(frozen=True, slots=True)
+class LogTemplate:
+    """``text``: the template with its slots in angle brackets; ``count`` of its rows; ``row``: the first of them,
+    whose text begins with ``example``."""
+
+    number: int
+    text: str
+    count: int
+    row: int
+    line: int
+    example: str
+
+
+class LogFile:
+    """Thread-safe. Close it when done."""
+
+    def __init__(self, path: Path, on_bytes: OnBytes | None = None) -> None:
+        """Opens a file, unpacks it when it is gzip or Zstandard, and finds its lines.
+
+        Raises:
+            EngineError: it cannot be opened or read, is empty, is broken, or has too many bytes.
+        """
+        self.path = path
+        self.source = Source(path, on_bytes)
+        if self.source.lines == 0:
+            self.source.close()
+            raise EngineError(f"{path.name} is empty; there is nothing to find in it.", code="empty_file")
+        self.tokens: int | None = None
+        """About how many the model would read; None until a model was there to count them."""
+        self.templates: tuple[LogTemplate, ...] = ()
+        self._fold: Fold | None = None
+        self._row = lru_cache(_KEPT_ROWS)(self.source.row)
+
+    def close(self) -> None:
+        self.source.close()
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def size(self) -> int:
+        """Bytes, unpacked."""
+        return self.source.size
+
+    @property
+    def lines(self) -> int:
+        return self.source.lines
+
+    @property
+    def rows(self) -> int:
+        """Lines, and windows of at most 4,096 characters of those that are longer."""
+        return self.source.rows
+
+    @property
+    def folded(self) -> bool:
+        return self._fold is not None
+
+    def row(self, number: int) -> str:
+        """A row's text. Raises ``EngineError`` when the file can no longer be read."""
+        return self._row(number)
+
+    def line_of(self, row: int) -> int:
+        return self.source.line_of(row)
+
+    def row_of(self, line: int) -> int:
+        """The first row of a line."""
+        return self.source.rows_of(line).start
+
+    def begins_line(self, row: int) -> bool:
+        return row == 0 or self.line_of(row) != self.line_of(row - 1)
+
+    def blocks(self) -> Iterator[Block]:
+        return self.source.blocks()
+
+    def fold(self, on_bytes: OnBytes | None = None) -> None:
+        """Finds the templates; some seconds for a hundred megabytes."""
+        folded = fold(self.source, on_bytes)
+        listed = [template for template in folded.templates if not template.blank]
+        firsts = self.source.lines_of(np.array([template.first for template in listed], np.int64)).tolist()
+        self.templates = tuple(
+            LogTemplate(t.number, template_text(t, 1).strip(), t.count, t.first, line, self.row(t.first)[:_EXAMPLE])
+            for t, line in zip(listed, firsts, strict=True)
+        )
+        self._fold = folded
+
+    def rows_like(self, template: int) -> Rows:
+        """All rows of a template; none before the log is folded."""
+        return np.zeros(0, np.int64) if self._fold is None else self._fold.rows_of([template])
+
+    def template_of(self, row: int) -> LogTemplate | None:
+        """The template of a row; None for a blank one and before the log is folded."""
+        if self._fold is None:
+            return None
+        number = int(self._fold.template_of(np.array([row], np.int64))[0])
+        return next((template for template in self.templates if template.number == number), None)
+
+    def text(self, rows: Sequence[int] | Rows) -> str:
+        """Some rows as lines. Raises ``EngineError`` when the file can no longer be read."""
+        return "\n".join(self.source.row(int(row)) for row in rows)
+
+    def count_tokens(self, count: Callable[[str], int]) -> None:
+        """Estimates ``tokens`` from rows spread over the log."""
+        starts = np.unique(np.linspace(0, max(0, self.rows - _SAMPLE_ROWS), _SAMPLES).astype(np.int64)).tolist()
+        size = tokens = 0
+        for start in starts:
+            rows = range(start, min(start + _SAMPLE_ROWS, self.rows))
+            size += self.source.row_span(rows[-1])[1] - self.source.row_span(rows[0])[0]
+            tokens += count(self.text(rows) + "\n")
+        self.tokens = max(1, round(tokens * self.size / max(size, 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A candidate: the row where its line begins, and that line's number."""
+
+    row: int
+    line: int
+    text: str
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What came of a question. ``hits``: the answer, then the runners-up; ``stages``: milliseconds by name."""
+
+    question: str
+    found: bool
+    hits: tuple[Hit, ...]
+    stages: dict[str, float]
+
+
+def ask(
+    engine: Engine, log: LogFile, question: str, rows: Rows | None, on_progress: OnBytes, cancelled: Callable[[], bool]
+) -> Asked:
+    """Finds the line that answers, in the whole log or in some of its rows.
+
+    Raises:
+        EngineError: nothing asked, no model with heads for lines, too long a text, ...
+    """
+    if rows is None:
+        lines = np.arange(1, log.lines + 1)
+        size = log.size
+    else:
+        lines = np.unique(log.source.lines_of(rows))
+        size = round(log.size * len(lines) / log.lines)
+    if size > ASK_BYTES:
+        raise EngineError(
+            f"{size / 2**20:,.0f} MiB are too many to ask about at once; up to {ASK_BYTES >> 20} MiB can be read. "
+            "Show the lines of one template first, then ask about those.",
+            code="text_too_long",
+        )
+    text: list[str] = []
+    for line in lines.tolist():
+        if cancelled():
+            break
+        text.append(log.source.line(line))
+    found: LocateAnswer = locate(
+        engine, "\n".join(text), question, client="window", on_progress=on_progress, cancelled=cancelled
+    )
+    hits = []
+    for rank in found.ranking:
+        line = int(lines[rank.line - 1])
+        hits.append(Hit(log.row_of(line), line, rank.value, rank.confidence))
+    return Asked(question, found.found, tuple(hits), found.timing_ms)
