@@ -85,39 +85,43 @@ class Framed:
         """Picture and question in one prompt."""
         return Prompt((*self.prefix.ids, *self.question(query)), self.prefix.images)
 
-    def look(self, scores: Scores, usage: Usage) -> Look:
-        """What the scores of :attr:`span` say. Positions and lengths in cells.
+    def look(self, scores: Scores) -> Look:
+        """What the scores of :attr:`span` say; see :func:`look_of`."""
+        return look_of(self.readout, scores, self.grid)
 
-        Raises:
-            EngineError: a head could not be read.
-        """
-        assert scores.heads is not None
-        answer = reading(self.readout, scores.heads, usage)
-        heat = answer.keys.reshape(self.grid)
-        if self.readout.anchor is not None:
-            return self._of_set(scores, heat, answer.nothing)
-        place = place_of(heat, 1)
-        box = heat_extent(heat, self.readout.box).within(self.grid[1], self.grid[0])
-        return Look(place.x, place.y, box, place.spread, place.share * (1 - answer.nothing), answer.nothing, heat)
 
-    def _of_set(self, scores: Scores, heat: np.ndarray, nothing: float) -> Look:
-        """The anchor's place, and what the heads that point near it agree on."""
-        rows, columns = self.grid
-        assert scores.heads is not None
-        assert scores.peaks is not None
-        if not np.isfinite(scores.peaks.scores[:, 0]).all() or np.isnan(scores.peaks.scores).any():
-            raise EngineError(
-                "An attention head could not be read; the question was not answered.", code="readout_failed"
-            )
-        anchor = anchor_place(scores.heads[0, : rows * columns].reshape(self.grid).astype(np.float64))
-        says = ~np.isin(scores.peaks.cells, list(self.readout.skipped(rows, columns)))
-        places = peak_places(scores.peaks, columns)[says]
-        near = places[agreeing(places, anchor)] if len(places) else places
-        if not len(near):
-            x, y = anchor
-            box = Box(x - 0.5, y - 0.5, x + 0.5, y + 0.5)
-            return Look(x, y, box.within(columns, rows), max(rows, columns) / 12**0.5, 0.0, nothing, heat)
-        box = set_extent(near).within(columns, rows)
-        x, y = box.centre
-        spread = float(np.sqrt(near.var(0).mean() + 1 / 12))
-        return Look(x, y, box, spread, len(near) / len(scores.peaks.cells) * (1 - nothing), nothing, heat)
+def look_of(readout: Readout, scores: Scores, grid: tuple[int, int]) -> Look:
+    """What a readout's scores over a picture of ``grid`` (rows, columns) say. Positions and lengths in cells.
+
+    Raises:
+        EngineError: a head could not be read.
+    """
+    assert scores.heads is not None
+    answer = reading(readout, scores.heads, Usage(0, 0, 0))
+    heat = answer.keys.reshape(grid)
+    if readout.anchor is not None:
+        return _of_set(readout, scores, heat, answer.nothing)
+    place = place_of(heat, 1)
+    box = heat_extent(heat, readout.box).within(grid[1], grid[0])
+    return Look(place.x, place.y, box, place.spread, place.share * (1 - answer.nothing), answer.nothing, heat)
+
+
+def _of_set(readout: Readout, scores: Scores, heat: np.ndarray, nothing: float) -> Look:
+    """The anchor's place, and what the heads that point near it agree on."""
+    rows, columns = heat.shape
+    assert scores.heads is not None
+    assert scores.peaks is not None
+    if not np.isfinite(scores.peaks.scores[:, 0]).all() or np.isnan(scores.peaks.scores).any():
+        raise EngineError("An attention head could not be read; the question was not answered.", code="readout_failed")
+    anchor = anchor_place(scores.heads[0, : rows * columns].reshape(heat.shape).astype(np.float64))
+    says = ~np.isin(scores.peaks.cells, list(readout.skipped(rows, columns)))
+    places = peak_places(scores.peaks, columns)[says]
+    near = places[agreeing(places, anchor)] if len(places) else places
+    if not len(near):
+        x, y = anchor
+        box = Box(x - 0.5, y - 0.5, x + 0.5, y + 0.5)
+        return Look(x, y, box.within(columns, rows), max(rows, columns) / 12**0.5, 0.0, nothing, heat)
+    box = set_extent(near).within(columns, rows)
+    x, y = box.centre
+    spread = float(np.sqrt(near.var(0).mean() + 1 / 12))
+    return Look(x, y, box, spread, len(near) / len(scores.peaks.cells) * (1 - nothing), nothing, heat)

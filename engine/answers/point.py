@@ -239,7 +239,7 @@ class Screen:
             assert scores is not None
             one.input_tokens += finished.usage.prompt_tokens
             one.cached_tokens += finished.usage.cached_tokens
-            look = framed.look(scores, finished.usage)
+            look = framed.look(scores)
         except EngineError as error:
             one.error = one.error or error
             return None

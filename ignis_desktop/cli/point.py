@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ignis_desktop.cli.errors import NOT_FOUND, USAGE, CommandError
+from ignis_desktop.cli.errors import NOT_FOUND, CommandError
 from ignis_desktop.cli.inputs import image_uri, label, read_bytes
 from ignis_desktop.cli.options import ConnectionOptions, connection_options
 from ignis_desktop.cli.progress import prefill_shown
@@ -29,9 +29,9 @@ MARK_HALO = (255, 255, 255)
     "--overlay",
     metavar="OUT",
     type=click.Path(dir_okay=False, writable=True),
-    help="Save a copy with the points marked.",
+    help="Save a copy with the points (or boxes) marked.",
 )
-@click.option("--box", is_flag=True, help="Print boxes instead of points: not available yet.")
+@click.option("--box", is_flag=True, help="Print boxes instead of points: left, top, right and bottom edge.")
 @connection_options
 def point(
     image: str,
@@ -44,9 +44,8 @@ def point(
     """Print where on IMAGE each QUESTION's answer is: "x y" in the picture's pixels, one line a question.
 
     The picture is encoded once for all questions. A question with no answer prints "- -" and makes the exit code 3.
+    Boxes are "left top right bottom", as exact as the model's cells (--json tells the uncertainty in pixels).
     """
-    if box:
-        raise CommandError("--box is not available yet: the models can point but not draw boxes; leave it out.", USAGE)
     if any(not question.strip() for question in questions):
         raise click.UsageError("A question is empty.")
     uri = image_uri(image)
@@ -54,9 +53,13 @@ def point(
         screen = session.post("/v1/screens", {"image": uri})
         prefill.stop()
         try:
-            answers = [session.post(f"/v1/screens/{screen['id']}/point", {"question": text}) for text in questions]
+            asked = {"questions": list(questions), "box": box}
+            answers = session.post(f"/v1/screens/{screen['id']}/point", asked)["answers"]
         finally:
             session.delete(f"/v1/screens/{screen['id']}")
+    for text, answer in zip(questions, answers, strict=True):
+        if "error" in answer:
+            raise CommandError(f"{text}: {answer['error']['message']}")
     if overlay:
         _save_overlay(image, overlay, answers)
     if as_json:
@@ -68,13 +71,13 @@ def point(
             missing = True
             click.echo(f"ignis: not found in {label(image)}: {text}", err=True)
         if not as_json:
-            x, y = answer["pixels"] if answer["found"] else ("-", "-")
-            click.echo(f"{x} {y}")
+            numbers = answer["box" if box else "pixels"]
+            click.echo(" ".join(str(number) if answer["found"] else "-" for number in numbers))
     return NOT_FOUND if missing else 0
 
 
 def _save_overlay(source: str, target: str, answers: Sequence[dict[str, Any]]) -> None:
-    """The picture with a numbered crosshair at each point that was found."""
+    """The picture with a numbered crosshair at each point that was found, or a frame around each box."""
     import io
 
     from PIL import Image
@@ -83,7 +86,11 @@ def _save_overlay(source: str, target: str, answers: Sequence[dict[str, Any]]) -
         picture = opened.convert("RGB")
     for number, answer in enumerate(answers, 1):
         if answer["found"]:
-            _mark(picture, answer["pixels"], str(number) if len(answers) > 1 else "")
+            caption = str(number) if len(answers) > 1 else ""
+            if "box" in answer:
+                _frame(picture, answer["box"], caption)
+            else:
+                _mark(picture, answer["pixels"], caption)
     try:
         picture.save(target)
     except (OSError, ValueError) as fault:
@@ -92,7 +99,7 @@ def _save_overlay(source: str, target: str, answers: Sequence[dict[str, Any]]) -
 
 def _mark(picture: Image.Image, pixels: Sequence[float], caption: str) -> None:
     """A crosshair with a light rim, so that it shows on any background; its size goes with the picture's."""
-    from PIL import ImageDraw, ImageFont
+    from PIL import ImageDraw
 
     draw = ImageDraw.Draw(picture)
     x, y = pixels
@@ -104,7 +111,26 @@ def _mark(picture: Image.Image, pixels: Sequence[float], caption: str) -> None:
         for a, b in (((-2, 0), (-0.5, 0)), ((0.5, 0), (2, 0)), ((0, -2), (0, -0.5)), ((0, 0.5), (0, 2))):
             ends = [(x + dx * radius, y + dy * radius) for dx, dy in (a, b)]
             draw.line(ends, fill=colour, width=stroke)
-    if caption:
-        font = ImageFont.load_default(size=1.5 * radius)
-        corner = (x + radius, y + radius)
-        draw.text(corner, caption, fill=MARK, font=font, stroke_width=2, stroke_fill=MARK_HALO)
+    _label(picture, (x + radius, y + radius), caption)
+
+
+def _frame(picture: Image.Image, box: Sequence[int], caption: str) -> None:
+    """A frame outside a box, with a light rim."""
+    from PIL import ImageDraw
+
+    draw = ImageDraw.Draw(picture)
+    x0, y0, x1, y1 = box
+    width = max(2, min(picture.size) // 360)
+    # Pillow draws an outline inside the corners it is given, and those belong to it.
+    for colour, reach, stroke in ((MARK_HALO, 2 * width, 2 * width), (MARK, width, width)):
+        draw.rectangle((x0 - reach, y0 - reach, x1 - 1 + reach, y1 - 1 + reach), outline=colour, width=stroke)
+    _label(picture, (x1 + width, y1 + width), caption)
+
+
+def _label(picture: Image.Image, corner: tuple[float, float], caption: str) -> None:
+    if not caption:
+        return
+    from PIL import ImageDraw, ImageFont
+
+    font = ImageFont.load_default(size=max(12, min(picture.size) // 40))
+    ImageDraw.Draw(picture).text(corner, caption, fill=MARK, font=font, stroke_width=2, stroke_fill=MARK_HALO)

@@ -161,6 +161,20 @@ class TestPoint:
         assert changed[0] < points[0][0] < changed[2]
         assert changed[1] < points[0][1] < changed[3]
 
+    def test_boxes_are_printed_and_framed(self, served: Served, tmp_path: Path) -> None:
+        overlay = tmp_path / "framed.png"
+        done = served.run("point", SHOT, *MENU, "--box", "--overlay", str(overlay))
+        assert (done.returncode, done.stderr) == (0, "")
+        boxes = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
+        for (x0, y0, x1, y1), (left, top, right, bottom) in zip(boxes, MENU.values(), strict=True):
+            assert max(x0, left) < min(x1, right)
+            assert max(y0, top) < min(y1, bottom)
+        with Image.open(SHOT) as before, Image.open(overlay) as after:
+            changed = ImageChops.difference(before.convert("RGB"), after.convert("RGB"))
+        x0, y0, x1, y1 = boxes[0]
+        assert changed.crop((x0 - 2, y0 - 2, x1 + 2, y0)).getbbox() == (0, 0, x1 - x0 + 4, 2)
+        assert changed.crop((x0 + 1, y0 + 1, x1 - 1, y1 - 1)).getbbox() is None
+
     def test_json(self, served: Served) -> None:
         (answer,) = json.loads(served.run("point", SHOT, "Paste", "--json").stdout)
         assert answer["question"] == "Paste"

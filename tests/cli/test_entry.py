@@ -50,7 +50,6 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
         (["locate", "app.log", " "], "The question is empty"),
         (["locate", "app.log", "which?", "--kind", "song"], "is not one of"),
         (["point", "shot.png"], "Missing argument 'QUESTION...'"),
-        (["point", "shot.png", "the button", "--box"], "--box is not available yet"),
         (["serve", "--port", "70000"], "70000 is not in the range"),
         (["serve", "--max-context", "lots"], "is no number of tokens"),
         (["chat", "--connect", "http://127.0.0.1:8000", "--model", "x", "hi"], "leave out --model"),

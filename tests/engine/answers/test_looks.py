@@ -17,7 +17,7 @@ from engine.answers.asking import find_readout
 from engine.answers.looks import Framed
 from engine.answers.point import Screen
 from engine.answers.regions import agreeing, anchor_place, peak_places, set_extent
-from engine.messages import EngineError, HeadSpan, Peaks, Scores, Usage
+from engine.messages import EngineError, HeadSpan, Peaks, Scores
 from tests.conftest import LoadTiny
 from tests.engine.answers.test_point import screenshot
 from tests.engine.requests import read
@@ -95,16 +95,15 @@ def test_heads_on_their_fallback_cells_do_not_count(load_set: Callable[..., Engi
     anchor[0, columns + 2] = 0.0
     cells = np.array([columns + 2] * 3 + [0, rows * columns - 1, 5, columns + 2, columns + 2])
     scores = Scores(anchor, None, Peaks(cells, np.tile(np.float32([0, -1, -1, -1, -1]), (8, 1))))
-    usage = Usage(1, 0, 0)
     # The first cell is near enough to the anchor to be believed, unless the list knows better.
-    assert framed.look(scores, usage).x == pytest.approx(2.25)
+    assert framed.look(scores).x == pytest.approx(2.25)
     careful = replace(framed.readout, skip_first_last=True, skip_cells=(((rows, columns), (5,)), ((1, 1), (0,))))
     framed.readout = careful
-    look = framed.look(scores, usage)
+    look = framed.look(scores)
     assert (look.x, look.y) == pytest.approx((2.5, 1.5))
     assert look.confidence == pytest.approx(5 / 8)
     framed.readout = replace(careful, skip_cells=(((rows, columns), (5, columns + 2)),))
-    nobody = framed.look(scores, usage)
+    nobody = framed.look(scores)
     assert nobody.confidence == 0
     assert (nobody.x, nobody.y) == pytest.approx((2.5, 1.5))
 
@@ -117,10 +116,10 @@ def test_a_partial_set_is_never_used(load_set: Callable[..., Engine], row: int) 
     peaks = Peaks(np.zeros(8, np.int64), np.zeros((8, 5), np.float32))
     peaks.scores[row, 0] = np.nan
     with pytest.raises(EngineError, match="could not be read"):
-        framed.look(Scores(np.zeros((1, count), np.float32), None, peaks), Usage(1, 0, 0))
+        framed.look(Scores(np.zeros((1, count), np.float32), None, peaks))
     whole = Peaks(np.zeros(8, np.int64), np.zeros((8, 5), np.float32))
     with pytest.raises(EngineError, match="could not be read"):
-        framed.look(Scores(np.full((1, count), np.nan, np.float32), None, whole), Usage(1, 0, 0))
+        framed.look(Scores(np.full((1, count), np.nan, np.float32), None, whole))
 
 
 def test_a_threshold_refuses(load_set: Callable[..., Engine]) -> None:

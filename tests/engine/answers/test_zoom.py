@@ -139,7 +139,7 @@ def test_a_second_look_reads_the_enlarged_crop(zooming, load_tiny: LoadTiny) -> 
     framed = Framed(zooming, readout, zooming.prepare_image(crop.cut(source)))
     scores = read(zooming, framed.whole("the save button"), heads=framed.span).scores
     assert scores is not None
-    shown = framed.look(scores, None)
+    shown = framed.look(scores)
     down, across = (crop.y1 - crop.y0) / framed.grid[0], (crop.x1 - crop.x0) / framed.grid[1]
     assert answer.pixels == pytest.approx((crop.x0 + shown.x * across, crop.y0 + shown.y * down), abs=1e-3)
     assert crop.x0 <= answer.box[0] < answer.box[2] <= crop.x1
