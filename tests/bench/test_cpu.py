@@ -5,6 +5,9 @@ from __future__ import annotations
 import importlib.util
 import io
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ from PIL import Image
 
 from ignis_desktop.bench.cpu import lines, material, run, served
 from ignis_desktop.bench.cpu.rows import Row, rows_table
+from ignis_desktop.bench.process import PROJECT
 from ignis_desktop.cli.errors import CommandError
 from ignis_desktop.cli.options import EngineOptions
 
@@ -149,6 +153,17 @@ def test_without_transformers_the_rest_is_measured(monkeypatch: pytest.MonkeyPat
     result = run.run_cpu(EngineOptions(), peer=True, repeats=1, say=lambda _: None)
     assert asked == [None]
     assert "transformers is not installed" in result["notes"][0]
+
+
+def test_who_asks_loads_no_engine() -> None:
+    """The engine sets how idle threads spin, for its children too: the peer is to have transformers' own way."""
+    imports = "import ignis_desktop.bench.cpu.run, os, sys"
+    code = f"{imports}; print('engine' in sys.modules, os.environ.get('GOMP_SPINCOUNT'))"
+    variables = {name: value for name, value in os.environ.items() if name != "GOMP_SPINCOUNT"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=PROJECT, env=variables, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["False", "None"]
 
 
 def test_material() -> None:

@@ -19,8 +19,8 @@ from ignis_desktop.cli.options import EngineOptions
 
 PROMPT, PREFILL = 64, 1024
 """Tokens of the prompts before decoding and of the one that is read."""
-WRITTEN = 64
-PEER_WRITTEN, PEER_BATCH_WRITTEN = 24, 12
+WRITTEN = 48
+PEER_WRITTEN, PEER_BATCH_WRITTEN = 16, 8
 """The peer is slower: fewer tokens give its rate as well."""
 COMPARED = 12
 """Greedy tokens that both must agree on where float32 computes."""

@@ -23,7 +23,7 @@ STARTS = 3
 STREAMS, PROMPT, WRITTEN = 8, 64, 64
 SERVER_THREADS = ("ignis-server", "ignis-prepare", "ignis-answer")
 """Threads of the server; the engine's and those of its matrix products are not its work."""
-SOAK_REQUESTS = 400
+SOAK_REQUESTS = 300
 SOAK_CONTEXT = 1024
 """A KV pool so small that it can be written once in whole before memory is watched."""
 START_SECONDS, RESIDENT, TOKEN_MS = 5.0, 900e6, 0.5
