@@ -13,7 +13,7 @@ from typing import Any
 from ignis_desktop.store.chats import Picture
 from ignis_desktop.widgets.texts import tr
 
-TYPES = ("noul", "choice", "score", "multi", "number", "locate", "point")
+TYPES = ("noul", "choice", "score", "multi", "number", "locate", "point", "box")
 _ALIASES = {"boolean": "noul", "scalar": "number"}
 _OPTIONED = ("choice", "score", "multi")
 _URI = re.compile(r"data:image/[\w.+-]+;base64,", re.ASCII)
@@ -145,7 +145,7 @@ def faults(draft: Draft) -> dict[tuple[str, str], str]:
                 found[name, "options"] = tr("decide.same_options")
         if kind == "noul" and bool(question.get("true")) != bool(question.get("false")):
             found[name, "options"] = tr("decide.one_text")
-        if kind == "point" and not draft.pictures:
+        if kind in ("point", "box") and not draft.pictures:
             found[name, "type"] = tr("decide.point_needs_picture")
         if kind == "locate" and draft.pictures and not draft.evidence.strip():
             found[name, "type"] = tr("decide.locate_needs_text")

@@ -76,6 +76,14 @@ def _point(_: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[str, list[B
     return verdict, [Bar(tr("decide.confidence"), sure, True)]
 
 
+def _box(_: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[str, list[Bar]]:
+    sure = float(answer["confidence"])
+    if not answer["found"]:
+        return tr("decide.not_on_picture"), [Bar(tr("decide.confidence"), sure)]
+    edges = {name: answer[name] for name in ("x0", "y0", "x1", "y1")}
+    return tr("decide.box", **edges), [Bar(tr("decide.confidence"), sure, True)]
+
+
 _MAKERS = {
     "noul": _noul,
     "choice": _choice,
@@ -84,6 +92,7 @@ _MAKERS = {
     "number": _number,
     "locate": _locate,
     "point": _point,
+    "box": _box,
 }
 
 

@@ -90,7 +90,7 @@ class AnswerBlock(QFrame):
 
     def heightForWidth(self, width: int) -> int:
         height = 12 + self._words_height(self.answer.question, width, _font(12))
-        height += self._words_height(self.answer.verdict or self.answer.fault, width, _font(14, bold=True)) + 6
+        height += self._words_height(self.answer.verdict or self.answer.fault, width, _font(14, bold=True)) + 8
         height += len(self._bars) * _BAR
         height += _LINE * (bool(self._left_out) + (self.answer.mass is not None))
         return height + 10
@@ -119,8 +119,8 @@ class AnswerBlock(QFrame):
             painter.setFont(font)
             painter.setPen(QColor(colour))
             painter.drawText(QRect(inner.left(), y, inner.width(), height), Qt.TextFlag.TextWordWrap, text)
-            y += height
-        y += 6
+            y += height + 2
+        y += 4
         left, right = scale_edges(self.width())
         self._draw_grid(painter, left, right, y, y + len(self._bars) * _BAR)
         painter.setFont(_font(13))

@@ -13,9 +13,10 @@ from ignis_desktop.widgets.buttons import IconButton, Select, Switch
 from ignis_desktop.widgets.number_field import NumberField
 from ignis_desktop.widgets.texts import tr
 
-TYPES = ("noul", "choice", "score", "multi", "number", "locate", "point")
+TYPES = ("noul", "choice", "score", "multi", "number", "locate", "point", "box")
 KINDS = ("auto", "log", "prose", "records")
 OPTIONED = ("choice", "score", "multi")
+PLACES = ("point", "box")
 _NAMED = " = "
 """What stands between an option's name and its text."""
 _LEAST_LINES, _MOST_LINES = 3, 8
@@ -67,7 +68,7 @@ class QuestionCard(QFrame):
             "options": self.options,
             "number": _row(QLabel(tr("decide.digits")), self.digits, QLabel(tr("decide.fraction")), self.fraction),
             "locate": _row(QLabel(tr("decide.kind")), self.kind),
-            "point": _row(QLabel(tr("decide.which_picture")), self.image),
+            "picture": _row(QLabel(tr("decide.which_picture")), self.image),
         }
         top = QHBoxLayout()
         top.setSpacing(4)
@@ -117,7 +118,7 @@ class QuestionCard(QFrame):
             asked |= {"type": "scalar" if self.fraction.isChecked() else "number", "digits": self.digits.value}
         elif kind == "locate":
             asked["kind"] = self.kind.value
-        elif kind == "point" and self._pictures > 1:
+        elif kind in PLACES and self._pictures > 1:
             asked["image"] = (self.image.value or 1) - 1
         return asked | kept
 
@@ -145,11 +146,9 @@ class QuestionCard(QFrame):
 
     def _arrange(self) -> None:
         kind = self.type.value
-        shown = {"options"} if kind in OPTIONED else {kind}
-        if kind == "point" and self._pictures < 2:
-            shown = set()
+        shown = "options" if kind in OPTIONED else "picture" if kind in PLACES and self._pictures > 1 else kind
         for name, row in self._rows.items():
-            row.setVisible(name in shown)
+            row.setVisible(name == shown)
         self.words.setPlaceholderText(tr(f"decide.ask_{kind}"))
         self.hint.setText(tr("decide.score_hint" if kind == "score" else "decide.options_hint"))
         self.hint.setVisible(kind in OPTIONED)

@@ -105,6 +105,7 @@ class TestRequests:
             ({"type": "score", "instructions": "x", "levels": list(map(str, range(257)))}, "options", "256"),
             ({"type": "noul", "instructions": "x", "true": "y"}, "options", "both texts"),
             ({"type": "point", "instructions": "x"}, "type", "no picture"),
+            ({"type": "box", "instructions": "x"}, "type", "no picture"),
         ],
     )
     def test_faults_stand_where_their_cause_is(self, question: dict, field: str, words: str) -> None:
@@ -192,7 +193,7 @@ def test_a_card_keeps_what_it_has_no_field_for(panel: DecidePanel) -> None:
     assert card.question()["options"] == {"a": "the first", "b": "b"}
     for action in card.type.menu().actions():
         action.trigger()
-    assert card.question() == {"type": "point", "instructions": "Which?", "within": "/items", "note": 1}
+    assert card.question() == {"type": "box", "instructions": "Which?", "within": "/items", "note": 1}
 
 
 def test_pictures_are_pointed_on(panel: DecidePanel, qtbot, tmp_path: Path) -> None:
@@ -201,15 +202,16 @@ def test_pictures_are_pointed_on(panel: DecidePanel, qtbot, tmp_path: Path) -> N
     data.setUrls([QUrl.fromLocalFile(str(tmp_path / "one.png"))])
     assert panel.evidence.edit.canInsertFromMimeData(data)
     panel.evidence.edit.insertFromMimeData(data)
-    panel.questions.show_questions({"where": {"type": "point", "instructions": "The red thing"}})
-    (block,) = decide(panel, qtbot)
-    assert block.answer.fault == ""
-    assert block.answer.bars[0].label == "Confidence"
-    assert not panel.questions.cards[0]._rows["point"].isVisible()
+    kinds = {kind: {"type": kind, "instructions": "The red thing"} for kind in ("box", "point")}
+    panel.questions.show_questions({"frame": kinds["box"], "where": kinds["point"]})
+    for block in decide(panel, qtbot):
+        assert block.answer.fault == ""
+        assert block.answer.bars[0].label == "Confidence"
+    assert not panel.questions.cards[0]._rows["picture"].isVisible()
     panel.evidence.add_picture(Picture("two.png", png("blue")))
     qtbot.waitUntil(lambda: len(panel.draft().pictures) == 2, timeout=10_000)
     panel._changed()
-    assert panel.questions.cards[0]._rows["point"].isVisible()
+    assert panel.questions.cards[0]._rows["picture"].isVisible()
     assert panel.draft().questions["where"]["image"] == 0
 
 
