@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from PIL import Image
-
-from ignis_desktop.capture.coordinates import Rect
 
 _ACROSS = 160
 """Cells of the longer side."""
@@ -33,15 +30,9 @@ class Thumbnail:
         grey = image.convert("L").resize(small, Image.Resampling.BOX)
         return cls(np.asarray(grey, np.int16), image.size)
 
-    def differs(self, other: Thumbnail, ignored: Rect | None = None) -> bool:
-        """Whether the pictures differ by more than a trifle, outside ``ignored`` (in their pixels)."""
+    def differs(self, other: Thumbnail) -> bool:
+        """Whether the pictures differ by more than a trifle."""
         if self.size != other.size:
             return True
         changed = np.abs(self.cells - other.cells) > _LEVELS
-        if ignored is not None:
-            rows, columns = self.cells.shape
-            across, down = columns / self.size[0], rows / self.size[1]
-            left, right = math.floor(ignored.x * across), math.ceil((ignored.x + ignored.width) * across)
-            top, bottom = math.floor(ignored.y * down), math.ceil((ignored.y + ignored.height) * down)
-            changed[max(top, 0) : max(bottom, 0), max(left, 0) : max(right, 0)] = False
         return int(changed.sum()) >= min(_CELLS, changed.size)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtGui import QKeySequence
 
-PANELS = ("chat", "lanes", "vram_plan", "log_search", "decide", "server", "settings")
+PANELS = ("chat", "lanes", "vram_plan", "log_search", "screen", "decide", "server", "settings")
 """The panels in the order of the sidebar: Ctrl and their number open them."""
 SHORTCUTS: tuple[tuple[str, str], ...] = (
     ("palette", "Ctrl+K"),

@@ -15,6 +15,7 @@ from ignis_desktop.panels.decide import DecidePanel
 from ignis_desktop.panels.lanes import LanesPanel
 from ignis_desktop.panels.log_search import LogSearchPanel
 from ignis_desktop.panels.model_line import status_parts
+from ignis_desktop.panels.screen import ScreenPanel
 from ignis_desktop.panels.server import ServerPanel
 from ignis_desktop.panels.settings import SettingsPanel
 from ignis_desktop.panels.shortcuts import PANELS, shortcut, shortcut_text
@@ -39,6 +40,7 @@ _ICONS = {
     "lanes": "chart-gantt",
     "vram_plan": "memory-stick",
     "log_search": "text-search",
+    "screen": "crosshair",
     "decide": "scale",
     "server": "arrow-left-right",
     "settings": "settings",
@@ -69,12 +71,14 @@ class MainWindow(QMainWindow):
         self.vram_plan = VramPlanPanel(engine, settings)
         self.log_search = LogSearchPanel(engine, self.toast)
         self.server = ServerPanel(server, settings)
+        self.screens = ScreenPanel(engine, self._server_access, self.toast)
         self.decide = DecidePanel(engine, self.toast, self._server_access)
         self.settings = SettingsPanel(settings)
         self._stack = QStackedWidget()
         self._stack.setObjectName("panelArea")
+        panels = {"screen": self.screens}  # QWidget.screen is something else
         for name in PANELS:
-            self._stack.addWidget(getattr(self, name))
+            self._stack.addWidget(panels.get(name) or getattr(self, name))
         self.status = StatusStrip()
         row = QHBoxLayout()
         row.setSpacing(0)
@@ -93,6 +97,7 @@ class MainWindow(QMainWindow):
         self.settings.restart_wanted.connect(self.restart_wanted)
         self.vram_plan.restart_wanted.connect(self.restart_wanted)
         self.chat.settings_wanted.connect(lambda: self.show_panel("settings"))
+        self.screens.settings_wanted.connect(lambda: self.show_panel("settings"))
         self.lanes.settings_wanted.connect(lambda: self.show_panel("settings"))
         self.lanes.chat_wanted.connect(lambda: self.show_panel("chat"))
         self._restore_geometry()
@@ -110,6 +115,8 @@ class MainWindow(QMainWindow):
         self._nav.button(index).setChecked(True)
         if name == "chat":
             self.chat.composer.edit.setFocus()
+        elif name == "screen":
+            self.screens.focus_question()
         elif name == "log_search":
             self.log_search.question.setFocus()
         elif name == "decide":
@@ -121,6 +128,7 @@ class MainWindow(QMainWindow):
         self.lanes.show_snapshot(snapshot)
         self.vram_plan.show_snapshot(snapshot)
         self.log_search.show_snapshot(snapshot)
+        self.screens.show_snapshot(snapshot)
         self.decide.show_snapshot(snapshot)
         self.server.show_snapshot(snapshot)
         self.settings.show_snapshot(snapshot)
@@ -143,6 +151,7 @@ class MainWindow(QMainWindow):
                 for i, name in enumerate(PANELS, start=1)
             ),
             Command(tr("log.open"), self._open_log),
+            Command(tr("screen.capture_this"), self._capture),
             Command(tr("chat.search"), self._search_chats, shortcut_text("search")),
             Command(tr("options.title"), self._open_options),
             Command(tr("server.stop_server") if running else tr("server.start_server"), self.server.toggle),
@@ -215,6 +224,8 @@ class MainWindow(QMainWindow):
             self.log_search.stop()
         elif self.panel == "decide":
             self.decide.stop()
+        elif self.panel == "screen":
+            self.screens.stop()
         else:
             self.chat.stop()
 
@@ -231,6 +242,10 @@ class MainWindow(QMainWindow):
     def _open_log(self) -> None:
         self.show_panel("log_search")
         self.log_search.choose_file()
+
+    def _capture(self) -> None:
+        self.show_panel("screen")
+        self.screens.sources.take_first()
 
     def _server_access(self) -> tuple[str, str]:
         """The server's address and key, for snippets."""
@@ -273,5 +288,6 @@ class MainWindow(QMainWindow):
         self._settings.change(geometry=bytes(self.saveGeometry().toBase64().data()).decode())
         self.log_search.close_log()
         self.decide.stop()
+        self.screens.close_screen()
         self.closing.emit()
         event.accept()

@@ -57,7 +57,7 @@ def draw_mark(painter: QPainter, mark: Mark, at: Callable[[float, float], QPoint
     if mark.box is not None:
         frame = QRectF(at(*mark.box[:2]), at(*mark.box[2:]))
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        for colour, width in strokes:
+        for colour, width in ((_RIM, 3.0), (accent, 1.0)):
             painter.setPen(QPen(colour, width))
             painter.drawRoundedRect(frame, 2, 2)
     centre = at(mark.x, mark.y)
