@@ -36,11 +36,6 @@ class Kept:
     used: int = 0
     """When it was used last, on the store's clock."""
 
-    @property
-    def rank(self) -> tuple[bool, bool, int]:
-        """Order of eviction: agents' first, automatic ones before explicit ones, then least recently used."""
-        return self.request_class == "interactive", self.explicit, self.used
-
 
 @dataclass(eq=False)
 class Parked:
@@ -55,6 +50,10 @@ class Parked:
     """Pages reserved behind them that hold nothing yet."""
     owed: int = 0
     """Pages like these that were given up and have to be taken anew."""
+
+
+_COMMON = 4
+"""One slot in so many is common ground, see :meth:`KeptStore.in_order`."""
 
 
 class KeptStore:
@@ -101,9 +100,22 @@ class KeptStore:
     def by_key(self, key: bytes) -> Kept | None:
         return next((kept for kept in self._all if kept.key == key), None)
 
-    def in_order(self) -> list[Kept]:
-        """All, the first to go first."""
-        return sorted(self._all, key=lambda kept: kept.rank)
+    def in_order(self, until: Kept | None = None) -> list[Kept]:
+        """All, the first to go first: agents' before interactive ones, automatic ones before explicit ones, then the
+        least recently used. ``until`` (kept or about to be) cuts the order short before that state.
+
+        A share of the slots is common ground: so many of the agents' newest states count as interactive ones. Else,
+        once interactive states fill the shelf, every new state of an agent would be the first to go, and agents with a
+        common beginning would each read it again.
+        """
+        ranked = self._all if until is None or until in self._all else [*self._all, until]
+        agents = sorted((kept for kept in ranked if kept.request_class == "agent"), key=lambda kept: -kept.used)
+        common = set(agents[: self.slots // _COMMON])
+        order = sorted(
+            ranked,
+            key=lambda kept: (kept.request_class == "interactive" or kept in common, kept.explicit, kept.used),
+        )
+        return order if until is None else order[: order.index(until)]
 
     def find(self, ids: Sequence[int], chain: Sequence[bytes], pictures: Pictures, limit: int) -> Kept | None:
         """See :meth:`engine.memory.keeper.Keeper.find`."""

@@ -78,11 +78,7 @@ class Room:
         self.spills += bool(going)
 
     def _states(self, spare: Kept | None, explicit: bool, below: Kept | None) -> list[Kept]:
-        return [
-            kept
-            for kept in self._store.in_order()
-            if kept is not spare and (explicit or not kept.explicit) and (below is None or kept.rank < below.rank)
-        ]
+        return [kept for kept in self._store.in_order(below) if kept is not spare and (explicit or not kept.explicit)]
 
 
 def _last_holders(states: Sequence[Kept]) -> dict[HeldPage, Kept]:

@@ -184,6 +184,20 @@ def test_kept_state_gives_way(load_tiny: LoadTiny) -> None:
     assert now.reuse.evictions == 4
 
 
+def test_agents_share_a_beginning_beside_any_number_of_people(load_tiny: LoadTiny) -> None:
+    """Interactive states fill all slots; an agent's newest are kept all the same."""
+    engine = load_tiny(retained_limit=8)
+    for start in range(10):
+        generate(engine, prompt(engine, 70, start, marks=(70,)), max_tokens=2, **GREEDY)
+    trunk = prompt(engine, 100, 50, marks=(100,))
+    cached = [
+        generate(engine, branch(engine, trunk, 20, start), max_tokens=2, request_class="agent", **GREEDY)
+        for start in range(4)
+    ]
+    assert [answer.end.usage.cached_tokens for answer in cached] == [0, 100, 100, 100]
+    assert settled(engine).reuse.kept == 8
+
+
 def test_spilled_state_comes_back(load_tiny: LoadTiny) -> None:
     engine = load_tiny(lanes=2, max_context=512, kv_tokens=512)
     trunk = prompt(engine, 100, marks=(100,))

@@ -97,7 +97,7 @@ def test_the_same_prompt_is_kept_once(world: World) -> None:
     assert kept.last is not None
     assert torch.equal(kept.last, last)
     assert kept.request_class == "interactive"
-    assert kept.rank > other.rank, "it counts as used"
+    assert kept.used > other.used, "it counts as used"
 
 
 def test_an_agents_snapshot_that_a_person_needs_is_a_persons(world: World) -> None:
