@@ -3,7 +3,7 @@
 Light and dark, 1280×800 and 1920×1080 pixels, at 100 % and 150 %. Runs without a display. With --busy, only the Lanes
 panel over an engine that is made up (tests/busy.py): 1280×800 and 760×480 logical pixels, at 100 % and 200 %. With
 --plan, the VRAM plan panel at the same sizes: as it is, with knobs turned, with another model, with too little memory.
-With --screen, the Screen panel at the same sizes, in every state it may be in.
+With --screen, the Screen panel, and with --answers, Log search and Decide at the same sizes, in every state.
 """
 
 from __future__ import annotations
@@ -43,14 +43,16 @@ def main() -> int:
     parser.add_argument("--busy", action="store_true", help="the Lanes panel over a made-up busy engine")
     parser.add_argument("--plan", action="store_true", help="the VRAM plan panel, with its knobs turned")
     parser.add_argument("--screen", action="store_true", help="the Screen panel, in every state")
+    parser.add_argument("--answers", action="store_true", help="the panels Log search and Decide, in every state")
     parser.add_argument("--pages", type=int, default=1024, help="pages of the made-up engine")
     parser.add_argument("--scale", choices=(*SCALES, *BUSY_SCALES), help="only this scale, in this process")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
+    scenes = arguments.screen or arguments.answers
     if arguments.scale:
-        wanted = {take_busy: arguments.busy, take_plan: arguments.plan, take_screen: arguments.screen}
+        wanted = {take_busy: arguments.busy, take_plan: arguments.plan, take_scenes: scenes}
         return next((take for take, on in wanted.items() if on), take_all)(arguments)
-    for scale in BUSY_SCALES if arguments.busy or arguments.plan or arguments.screen else SCALES:
+    for scale in BUSY_SCALES if arguments.busy or arguments.plan or scenes else SCALES:
         # Qt reads the scale once, when the application starts.
         environment = os.environ | {"QT_SCALE_FACTOR": scale, "QT_QPA_PLATFORM": "offscreen"}
         subprocess.run([sys.executable, __file__, *sys.argv[1:], "--scale", scale], env=environment, check=True)
@@ -187,8 +189,8 @@ def take_plan(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def take_screen(arguments: argparse.Namespace) -> int:
-    """The Screen panel over the real engine."""
+def take_scenes(arguments: argparse.Namespace) -> int:
+    """The Screen panel, or Log search and Decide, over the real engine."""
     sys.path.insert(0, str(ROOT))
     with tempfile.TemporaryDirectory() as folder:
         os.environ["IGNIS_DATA_DIR"] = folder
@@ -196,14 +198,15 @@ def take_screen(arguments: argparse.Namespace) -> int:
         import ignis_desktop.app as app_module
         from engine.config import EngineConfig
         from ignis_desktop.store.settings import SettingsFile
-        from tools.screen_scenes import take_scenes
+        from tools import answer_scenes, screen_scenes
 
         SettingsFile().change(port=0, language=arguments.language, theme="light")
         app = app_module.QApplication(["ignis"])
         desktop = app_module.Desktop(app, EngineConfig(model=arguments.model, threads=arguments.threads))
         desktop.start()
+        panel = answer_scenes if arguments.answers else screen_scenes
         try:
-            take_scenes(app, desktop, arguments.out, float(arguments.scale), BUSY_SIZES, wait, rest)
+            panel.take_scenes(app, desktop, arguments.out, float(arguments.scale), BUSY_SIZES, wait, rest)
         finally:
             desktop.window.close()
     return 0

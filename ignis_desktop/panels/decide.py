@@ -279,6 +279,10 @@ class DecidePanel(QWidget):
         """The three parts side by side, or one of them."""
         narrow = self.width() < _NARROW
         self._strip.setVisible(narrow)
+        focus = self.focusWidget()
+        shown = self._parts[self.tabs.currentIndex()]
+        if narrow and focus is not None and focus.hasFocus() and not shown.isAncestorOf(focus):
+            self.tabs.setFocus()  # else it would leave the panel with the part that is hidden
         for place, (part, title) in enumerate(zip(self._parts, self._titles, strict=True)):
             part.setVisible(not narrow or place == self.tabs.currentIndex())
             title.setVisible(not narrow)

@@ -19,7 +19,7 @@ OPTIONED = ("choice", "score", "multi")
 PLACES = ("point", "box")
 _NAMED = " = "
 """What stands between an option's name and its text."""
-_LEAST_LINES, _MOST_LINES = 3, 8
+_OPTION_LINES, _MOST_LINES = 3, 8
 _DIGITS = 3
 
 
@@ -42,12 +42,13 @@ class QuestionCard(QFrame):
         self.type.setAccessibleName(tr("decide.type"))
         remove = IconButton("trash-2", tr("decide.remove"))
         remove.clicked.connect(self.removed)
-        self.words = QLineEdit(str(question.get("instructions") or question.get("question") or ""))
+        self.words = _Lines(str(question.get("instructions") or question.get("question") or ""), 1)
         self.words.setAccessibleName(tr("decide.instructions"))
-        self.words.setCursorPosition(0)
         self.hint = QLabel(wordWrap=True)
         self.hint.setProperty("kind", "small")
-        self.options = _Options(_option_lines(question))
+        self.options = _Lines(_option_lines(question), _OPTION_LINES)
+        self.options.setAccessibleName(tr("decide.options"))
+        self.options.setPlaceholderText(tr("decide.options_placeholder"))
         self.true = QLineEdit(str(question.get("true") or ""), placeholderText=tr("decide.true_hint"))
         self.true.setAccessibleName(tr("decide.true_hint"))
         self.false = QLineEdit(str(question.get("false") or ""), placeholderText=tr("decide.false_hint"))
@@ -88,9 +89,10 @@ class QuestionCard(QFrame):
         column.addWidget(self.hint)
         column.addWidget(self._faults["options"])
         column.addWidget(self._faults["other"])
-        for field in (self.name, self.words, self.true, self.false):
+        for field in (self.name, self.true, self.false):
             field.textEdited.connect(self.changed)
-        self.options.textChanged.connect(self.changed)
+        for lines in (self.words, self.options):
+            lines.textChanged.connect(self.changed)
         for number in (self.digits, self.image):
             number.changed.connect(self.changed)
         self.fraction.toggled.connect(self.changed)
@@ -108,7 +110,7 @@ class QuestionCard(QFrame):
         kind = self.type.value
         own = ("type", "question", "instructions", "options", "levels", "true", "false", "digits", "kind", "image")
         kept = {key: value for key, value in self._kept.items() if key not in own}
-        asked: dict[str, Any] = {"type": kind, "instructions": self.words.text().strip()}
+        asked: dict[str, Any] = {"type": kind, "instructions": self.words.toPlainText().strip()}
         if kind in OPTIONED:
             asked["options"] = _options_of(self.options.toPlainText())
         elif kind == "noul":
@@ -154,14 +156,13 @@ class QuestionCard(QFrame):
         self.hint.setVisible(kind in OPTIONED)
 
 
-class _Options(QPlainTextEdit):
-    """One option a line; grows with them."""
+class _Lines(QPlainTextEdit):
+    """A text of ``least`` lines that grows with what is written."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, least: int) -> None:
         super().__init__(text)
+        self._least = least
         self.setTabChangesFocus(True)
-        self.setAccessibleName(tr("decide.options"))
-        self.setPlaceholderText(tr("decide.options_placeholder"))
         self.document().documentLayout().documentSizeChanged.connect(self._grow)
         self._grow()
 
@@ -170,8 +171,8 @@ class _Options(QPlainTextEdit):
         self.setVerticalScrollBarPolicy(
             Qt.ScrollBarPolicy.ScrollBarAsNeeded if lines > _MOST_LINES else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
         )
-        lines = min(max(lines, _LEAST_LINES), _MOST_LINES)
-        self.setFixedHeight(math.ceil(lines * self.fontMetrics().lineSpacing()) + 20)
+        lines = min(max(lines, self._least), _MOST_LINES)
+        self.setFixedHeight(math.ceil(lines * self.fontMetrics().lineSpacing()) + 18)
 
 
 def _options_of(text: str) -> list[str] | dict[str, str]:
