@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import json
-import logging
 import secrets
 import sys
 import threading
@@ -26,7 +25,6 @@ from ignis_desktop.cli.options import EngineOptions
 def main(argument: str) -> int:
     from ignis_desktop.server.settings import Settings
 
-    logging.getLogger("asyncio").setLevel(logging.ERROR)  # it warns of connections that break; here they are meant to
     options = EngineOptions(**json.loads(argument))
     key = secrets.token_urlsafe(32)
     try:

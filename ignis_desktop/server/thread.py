@@ -32,6 +32,11 @@ SHUTDOWN_SECONDS = 2
 """How long running requests may go on once the server stops."""
 
 
+def _worth_telling(record: logging.LogRecord) -> bool:
+    """asyncio warns when it writes to a connection that its client has reset. Clients leave all the time."""
+    return not (record.name == "asyncio" and str(record.msg).startswith("socket.send() raised exception"))
+
+
 class _Server(uvicorn.Server):
     """uvicorn that tells when it listens."""
 
@@ -131,6 +136,7 @@ class ServerThread:
     @staticmethod
     def _run(server: _Server, listener: socket.socket) -> None:
         try:
+            logging.getLogger("asyncio").addFilter(_worth_telling)  # a function added twice counts once
             asyncio.run(server.serve(sockets=[listener]))
         except Exception:
             logger.exception("The server ended with a fault")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
@@ -16,7 +17,7 @@ import pytest
 from engine import Engine
 from ignis_desktop.server import runtime_file
 from ignis_desktop.server.settings import ServerError, Settings
-from ignis_desktop.server.thread import ServerThread
+from ignis_desktop.server.thread import ServerThread, _worth_telling
 
 
 @pytest.fixture
@@ -110,3 +111,11 @@ def test_stopping_ends_running_streams(engine: Engine, tmp_path: Path) -> None:
             data = [line for line in lines if line.startswith("data:")]
     assert '"code": "cancelled"' in data[-1]
     assert "[DONE]" not in "".join(data)
+
+
+def test_broken_connections_are_not_worth_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    asyncio_log = logging.getLogger("asyncio")
+    asyncio_log.addFilter(_worth_telling)
+    asyncio_log.warning("socket.send() raised exception.")
+    asyncio_log.warning("something else")
+    assert [record.message for record in caplog.records] == ["something else"]
