@@ -47,12 +47,12 @@ class TextStream:
             _, at, self.stopped = found
             self._held = ""
             return text[:at]
-        keep = max(_overlap(text, s) for s in self._stop)
+        keep = max(overlap(text, s) for s in self._stop)
         self._held = text[len(text) - keep :]
         return text[: len(text) - keep]
 
 
-def _overlap(text: str, stop: str) -> int:
+def overlap(text: str, stop: str) -> int:
     """Length of the longest end of ``text`` that begins ``stop`` and is shorter than it."""
     for length in range(min(len(text), len(stop) - 1), 0, -1):
         if text.endswith(stop[:length]):

@@ -28,6 +28,11 @@ class ThinkingSplitter:
         self._seen = False
         """Something of the current side was given out."""
 
+    @property
+    def closed(self) -> bool:
+        """No more reasoning comes: its block has ended, or there is none."""
+        return self._state == "content"
+
     def push(self, text: str) -> Split:
         self._held += text
         reasoning, content = "", ""
