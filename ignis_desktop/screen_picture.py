@@ -19,7 +19,18 @@ from engine.images import MAX_SOURCE_PIXELS, decode_image
 from engine.messages import EngineError, RequestError
 from ignis_desktop.capture.change import Thumbnail
 from ignis_desktop.capture.coordinates import CoordinateMap, Rect
-from ignis_desktop.capture.grabbing import CaptureError, Grabber, Monitor, Shot, Target, Window, choose_grabber
+from ignis_desktop.capture.grabbing import (
+    Cancelled,
+    CaptureError,
+    Grabber,
+    Monitor,
+    Shot,
+    Target,
+    Window,
+    choose_grabber,
+    never,
+)
+from ignis_desktop.jobs import Job
 
 FILE_LIMIT = 64 << 20
 """Bytes; a larger file is no picture that anybody wants to ask about."""
@@ -70,14 +81,14 @@ def list_sources(layout: tuple[Monitor, ...], own: int) -> Sources:
     return _with_grabber(layout, ask)
 
 
-def capture(layout: tuple[Monitor, ...], target: Target) -> Shot:
-    """Raises ``EngineError``."""
-    return _with_grabber(layout, lambda grabber: grabber.grab(target))
+def capture(layout: tuple[Monitor, ...], target: Target, job: Job) -> Shot:
+    """``job``: the one it is done in. Raises ``EngineError``."""
+    return _with_grabber(layout, lambda grabber: grabber.grab(target), lambda: job.cancelled)
 
 
-def _with_grabber(layout: tuple[Monitor, ...], use: Callable[[Grabber], T]) -> T:
+def _with_grabber(layout: tuple[Monitor, ...], use: Callable[[Grabber], T], cancelled: Cancelled = never) -> T:
     try:
-        return use(choose_grabber(layout))
+        return use(choose_grabber(layout, cancelled))
     except CaptureError as error:
         raise EngineError(error.message, code=error.code) from error
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -103,7 +103,14 @@ class Grabber(Protocol):
     def grab(self, target: Target) -> Shot: ...
 
 
-def choose_grabber(layout: Sequence[Monitor] = ()) -> Grabber:
+Cancelled = Callable[[], bool]
+
+
+def never() -> bool:
+    return False
+
+
+def choose_grabber(layout: Sequence[Monitor] = (), cancelled: Cancelled = never) -> Grabber:
     """The back end for this desktop.
 
     Args:
@@ -117,7 +124,7 @@ def choose_grabber(layout: Sequence[Monitor] = ()) -> Grabber:
         if os.environ.get("WAYLAND_DISPLAY") or os.environ.get("XDG_SESSION_TYPE") == "wayland":
             from ignis_desktop.capture.portal import PortalGrabber
 
-            return PortalGrabber(layout)
+            return PortalGrabber(layout, cancelled)
         if not os.environ.get("DISPLAY"):
             raise CaptureError(
                 "There is no display to capture (neither DISPLAY nor WAYLAND_DISPLAY is set); send an image instead.",

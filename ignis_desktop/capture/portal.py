@@ -7,11 +7,13 @@ person, may refuse, and leaves the picture in a file, which is read and removed.
 from __future__ import annotations
 
 import secrets
+import time
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from jeepney import DBusAddress, MatchRule, MessageType, message_bus, new_method_call
+from jeepney import DBusAddress, MatchRule, Message, MessageType, message_bus, new_method_call
 from jeepney.io.blocking import DBusConnection, Proxy, open_dbus_connection
 from jeepney.wrappers import DBusErrorResponse
 from PIL import Image
@@ -19,6 +21,7 @@ from PIL import Image
 from ignis_desktop.capture.coordinates import CoordinateMap, Rect, Tile
 from ignis_desktop.capture.grabbing import (
     ALL_MONITORS,
+    Cancelled,
     CaptureError,
     Monitor,
     MonitorTarget,
@@ -28,10 +31,14 @@ from ignis_desktop.capture.grabbing import (
     Window,
     checked,
     find_monitor,
+    never,
 )
 
 ANSWER_SECONDS = 60.0
 """A person may have to answer a dialog first."""
+_CALL_SECONDS = 10.0
+"""For what the bus and the portal answer at once."""
+_LOOK_SECONDS = 0.2
 _NAME = "org.freedesktop.portal.Desktop"
 _SCREENSHOT = DBusAddress("/org/freedesktop/portal/desktop", _NAME, "org.freedesktop.portal.Screenshot")
 _REQUEST = "org.freedesktop.portal.Request"
@@ -49,8 +56,9 @@ class PortalGrabber:
 
     watchable = False
 
-    def __init__(self, layout: Sequence[Monitor] = ()) -> None:
+    def __init__(self, layout: Sequence[Monitor] = (), cancelled: Cancelled = never) -> None:
         self._layout = tuple(layout)
+        self._cancelled = cancelled
 
     def monitors(self) -> Sequence[Monitor]:
         """The layout's; where it is not known, the desktop counts as one monitor and has no size before a picture."""
@@ -68,7 +76,7 @@ class PortalGrabber:
                 "Wayland lets no program capture a single window of another one; capture a monitor or a region.",
                 "not_on_wayland",
             )
-        image = _read(_ask())
+        image = _read(_ask(self._cancelled))
         whole = Shot(image, coordinates_of(image.size, self._layout))
         if isinstance(target, RegionTarget):
             return checked(_part(whole, target.area))
@@ -115,7 +123,7 @@ def _part(whole: Shot, area: Rect) -> Shot:
     return whole.cropped(left, top, max(round(x1) - left, 1), max(round(y1) - top, 1))
 
 
-def _ask() -> Path:
+def _ask(cancelled: Cancelled) -> Path:
     """Has the portal take a picture; returns the file it left."""
     try:
         connection = open_dbus_connection("SESSION")
@@ -123,7 +131,7 @@ def _ask() -> Path:
         raise CaptureError(f"The session bus cannot be reached ({error}). {_INSTEAD}", "no_portal") from error
     with connection:
         try:
-            return _request(connection)
+            return _request(connection, cancelled)
         except DBusErrorResponse as error:
             raise CaptureError(
                 f"This desktop has no portal for screenshots ({error.name}); install xdg-desktop-portal with the back "
@@ -138,7 +146,7 @@ def _ask() -> Path:
             raise CaptureError(f"The desktop portal broke off ({error}). {_INSTEAD}", "no_portal") from error
 
 
-def _request(connection: DBusConnection) -> Path:
+def _request(connection: DBusConnection, cancelled: Cancelled) -> Path:
     token = f"ignis_{secrets.token_hex(8)}"
     sender = connection.unique_name.removeprefix(":").replace(".", "_")
     rule = MatchRule(
@@ -148,14 +156,14 @@ def _request(connection: DBusConnection) -> Path:
         path=f"/org/freedesktop/portal/desktop/request/{sender}/{token}",
     )
     # Listened for before it is asked: the answer may be there as soon as the call returns.
-    Proxy(message_bus, connection, timeout=ANSWER_SECONDS).AddMatch(rule)
+    Proxy(message_bus, connection, timeout=_CALL_SECONDS).AddMatch(rule)
     with connection.filter(rule) as responses:
         options = {"handle_token": ("s", token), "interactive": ("b", False), "modal": ("b", False)}
         call = new_method_call(_SCREENSHOT, "Screenshot", "sa{sv}", ("", options))
-        reply = connection.send_and_get_reply(call, timeout=ANSWER_SECONDS)
+        reply = connection.send_and_get_reply(call, timeout=_CALL_SECONDS)
         if reply.header.message_type is MessageType.error:
             raise DBusErrorResponse(reply)
-        response = connection.recv_until_filtered(responses, timeout=ANSWER_SECONDS)
+        response = _wait(connection, responses, cancelled)
     code, results = response.body
     if code != 0:
         why = "the capture was declined" if code == 1 else "the desktop portal refused the capture"
@@ -164,6 +172,18 @@ def _request(connection: DBusConnection) -> Path:
     if uri.scheme != "file" or not uri.path:
         raise CaptureError(f"The desktop portal left no picture. {_INSTEAD}", "capture_refused")
     return Path(unquote(uri.path))
+
+
+def _wait(connection: DBusConnection, responses: deque[Message], cancelled: Cancelled) -> Message:
+    end = time.monotonic() + ANSWER_SECONDS
+    while True:
+        try:
+            return connection.recv_until_filtered(responses, timeout=_LOOK_SECONDS)
+        except TimeoutError:
+            if cancelled():
+                raise CaptureError("The capture was given up.", "cancelled") from None
+            if time.monotonic() > end:
+                raise
 
 
 def _read(path: Path) -> Image.Image:

@@ -20,12 +20,15 @@ from ignis_desktop.capture.grabbing import (
     WindowTarget,
 )
 from ignis_desktop.engine_thread import EngineThread
+from ignis_desktop.jobs import Job
 from ignis_desktop.screen_picture import Picture, Sources, capture, desktop_area, list_sources, screen_layout
 from ignis_desktop.widgets.region_picker import RegionPicker, Still
 from ignis_desktop.widgets.texts import tr
 
 ASIDE_MS = 300
 """How long a desktop may take to remove the window from the screen."""
+_ROUNDING = 4.0
+"""Pixels."""
 _TITLE = 60
 """Characters of a window's title in the menu."""
 
@@ -122,8 +125,8 @@ class ScreenSources(QObject):
         layout = screen_layout()
 
         def start() -> None:
-            def work(_job: object) -> Picture:
-                shot = capture(layout, target)
+            def work(job: Job) -> Picture:
+                shot = capture(layout, target, job)
                 return Picture.of(name, shot.image, shot.coordinates, target=target)
 
             job = self._engine.jobs.start(work)
@@ -172,7 +175,7 @@ class ScreenSources(QObject):
 
 def part_of(picture: Picture, area: QRectF) -> Picture:
     """The chosen part; capturing it again takes the same part of the desktop."""
-    box = area.toAlignedRect().intersected(picture.shown.rect())
+    box = area.toRect().intersected(picture.shown.rect())
     left, top, width, height = box.x(), box.y(), box.width(), box.height()
     coordinates = picture.coordinates.cropped(left, top, width, height)
     corners = [tile.desktop for tile in coordinates.tiles]
@@ -187,14 +190,19 @@ def stills(coordinates: CoordinateMap) -> list[Still]:
     found = []
     for screen in QGuiApplication.screens():
         area = desktop_area(screen, screen.geometry())
-        if not any(tile.desktop.intersected(area) for tile in coordinates.tiles):
-            continue
-        left, top = coordinates.from_desktop(area.x + 0.01, area.y + 0.01)
-        right, bottom = coordinates.from_desktop(area.x + area.width - 0.01, area.y + area.height - 0.01)
-        found.append(Still(screen, QRectF(round(left), round(top), round(right - left), round(bottom - top))))
+        for tile in coordinates.tiles:
+            if _same(tile.desktop, area):
+                part = tile.image
+                found.append(Still(screen, QRectF(part.x, part.y, part.width, part.height)))
     if not found:  # a picture that lies nowhere Qt knows of: all of it, on the main screen
         found.append(Still(QGuiApplication.primaryScreen(), QRectF(0, 0, coordinates.width, coordinates.height)))
     return found
+
+
+def _same(first: Rect, second: Rect) -> bool:
+    """Whether two descriptions of a monitor mean the same one; Qt's sizes are rounded to its own pixels."""
+    pairs = zip(vars(first).values(), vars(second).values(), strict=True)
+    return all(abs(one - other) <= _ROUNDING for one, other in pairs)
 
 
 def monitor_text(monitor: Monitor, count: int) -> str:

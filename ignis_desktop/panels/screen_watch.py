@@ -64,8 +64,8 @@ class ScreenWatch(QObject):
             return
         layout, target, own = screen_layout(), picture.target, window_area(self._owner.window())
 
-        def work(_job: Job) -> Picture:
-            shot = capture(layout, target)
+        def work(job: Job) -> Picture:
+            shot = capture(layout, target, job)
             image = shot.image if own is None else uncovered(shot, own, picture.image)
             return Picture.of(picture.name, image, shot.coordinates, target=target)
 

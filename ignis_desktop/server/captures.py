@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -38,10 +38,10 @@ def require_capture(state: ServerState, http: Request) -> None:
         raise _refused("A web page may have the screen captured only with an API key; set one for this server.")
 
 
-def capture(raw: Mapping[str, Any]) -> Shot:
+def capture(raw: Mapping[str, Any], stop: Callable[[], bool]) -> Shot:
     """Capture what a request names. Takes a while: call it off the event loop. Raises ``ApiError``."""
     try:
-        return choose_grabber().grab(target_of(raw))
+        return choose_grabber(cancelled=stop).grab(target_of(raw))
     except CaptureError as error:
         status = _STATUS.get(error.code, 503)
         raise ApiError(status, error.message, code=error.code, param="capture") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -150,6 +151,17 @@ def test_a_portal_that_never_answers(serve_portal, monkeypatch: pytest.MonkeyPat
     serve_portal(lambda: (ended.wait(20), (2, {}))[1])
     with pytest.raises(CaptureError, match="did not answer"):
         choose_grabber().grab(MonitorTarget(1))
+    ended.set()
+
+
+def test_nobody_waits_any_more(serve_portal) -> None:
+    ended = threading.Event()
+    serve_portal(lambda: (ended.wait(20), (2, {}))[1])
+    began = time.monotonic()
+    with pytest.raises(CaptureError, match="given up") as caught:
+        choose_grabber(cancelled=lambda: True).grab(MonitorTarget(1))
+    assert time.monotonic() - began < 10
+    assert caught.value.code == "cancelled"
     ended.set()
 
 

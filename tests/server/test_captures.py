@@ -52,7 +52,7 @@ class Grabber:
 
 @pytest.fixture(autouse=True)
 def grabber(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(captures, "choose_grabber", Grabber)
+    monkeypatch.setattr(captures, "choose_grabber", lambda **_: Grabber())
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_faults_of_the_caller(http: httpx.Client, body: dict, status: int, code:
 
 
 def test_a_machine_without_a_display(http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    def none() -> Grabber:
+    def none(**_: object) -> Grabber:
         raise CaptureError("There is no display to capture; send an image instead.", "no_display")
 
     monkeypatch.setattr(captures, "choose_grabber", none)

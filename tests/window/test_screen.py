@@ -21,7 +21,7 @@ from engine.messages import EngineError
 from ignis_desktop import screen_picture
 from ignis_desktop.app import Desktop
 from ignis_desktop.capture.change import Thumbnail
-from ignis_desktop.capture.coordinates import CoordinateMap, Rect
+from ignis_desktop.capture.coordinates import CoordinateMap, Rect, Tile
 from ignis_desktop.capture.grabbing import (
     CaptureError,
     Monitor,
@@ -78,7 +78,7 @@ class Grabber:
 @pytest.fixture
 def grabber(monkeypatch: pytest.MonkeyPatch) -> Grabber:
     made = Grabber()
-    monkeypatch.setattr(screen_picture, "choose_grabber", lambda _layout: made)
+    monkeypatch.setattr(screen_picture, "choose_grabber", lambda _layout, _cancelled: made)
     monkeypatch.setattr(screen_sources, "ASIDE_MS", 1)
     return made
 
@@ -571,3 +571,18 @@ def test_the_program_ends_while_a_picture_is_read(
     assert desktop.engine.isFinished()
     desktop.window.deleteLater()
     desktop.deleteLater()
+
+
+def test_each_screen_shows_its_own_part(qapp: QApplication) -> None:
+    """Qt's size of a screen is rounded when it is scaled; the picture's tile is exact."""
+    geometry = qapp.primaryScreen().geometry()
+    own = Rect(geometry.x(), geometry.y(), geometry.width() + 1, geometry.height())
+    tiles = (
+        Tile(Rect(640, 0, own.width, own.height), own),
+        Tile(Rect(0, 0, 640, 480), Rect(own.x - 640, own.y, 640, 480)),
+    )
+    (still,) = screen_sources.stills(CoordinateMap(round(640 + own.width), round(own.height), tiles))
+    assert still.part.getRect() == (640, 0, own.width, own.height)
+    elsewhere = CoordinateMap.of_region(900, 700, Rect(5000, 5000, 900, 700))
+    (still,) = screen_sources.stills(elsewhere)
+    assert still.part.getRect() == (0, 0, 900, 700)

@@ -124,7 +124,7 @@ def require_pointing(state: ServerState) -> None:
 
 def _encode(state: ServerState, body: ScreenBody, asker: Asker, stop: Callable[[], bool]) -> StoredScreen:
     if body.capture is not None:
-        shot = capture(body.capture)
+        shot = capture(body.capture, stop)
         picture, coordinates = Picture(shot.image, state.engine.prepare_image(shot.image)), shot.coordinates
     else:
         picture = decode_picture(state.engine, body.image or "", "image")
