@@ -19,7 +19,7 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-from engine.answers.readouts import Combine, Decode, Extent, Head, HeadsError, Nothing, Over, Readout, Zoom
+from engine.answers.readouts import Choose, Combine, Decode, Extent, Head, HeadsError, Nothing, Over, Readout, Zoom
 from engine.config import ModelConfig
 
 FILE = "heads.json"
@@ -141,6 +141,8 @@ class _Fields:
             refuse_above=0.5 if (most := self._number("refuse_above")) is None else most,
             box=self._rule("box", Extent) or Extent(),
             zoom=self._rule("zoom", Zoom),
+            choose=self._choice("choose", get_args(Choose)) if "choose" in self._entry else "heads",
+            words=6.0 if (words := self._number("words")) is None else words,
             note=self._text("note") or "",
         )
 

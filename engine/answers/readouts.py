@@ -12,6 +12,7 @@ Head = tuple[int, int]
 Over = Literal["image", "lines", "text"]
 Combine = Literal["sum", "vote", "end", "anchor_set"]
 Nothing = Literal["before", "after"]
+Choose = Literal["heads", "labels"]
 Decode = Literal["peak_3x3", "segment_mass", "segment_vote", "segment_end", "set_extent"]
 
 
@@ -94,6 +95,11 @@ class Readout:
     box: Extent = Extent()
     zoom: Zoom | None = None
     """None: pictures are looked at once."""
+    choose: Choose = "heads"
+    """What ranks the last few segments: these heads, or labels, where the model's labels are the better judge."""
+    words: float = 6.0
+    """What a segment that holds all of a question's own words gains beside the heads' standardised evidence: much for
+    heads that know little."""
     note: str = ""
 
     @property

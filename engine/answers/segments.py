@@ -1,23 +1,30 @@
-"""Cutting a text into the segments an answer can be: lines, sentences or records."""
+"""What kind of text a text is, and the sentences of prose with the lines that they begin on."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice, pairwise
 from typing import Literal
 
-from engine.messages import RequestError
+import numpy as np
+
+from engine.answers.fold.fold import SAMPLE, share_folded
+from engine.answers.fold.page import Page
+from engine.answers.fold.source import Source
+from engine.answers.fold.stamps import find_stamps
 
 Kind = Literal["log", "prose", "records"]
 KINDS = ("auto", "log", "prose", "records")
 
-_SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?![\s\"')\]])[^.!?\n]*)*[.!?]*[\"')\]]*\s?", re.UNICODE)
-_NEWLINE = re.compile(r"\r\n|\n|\r")
-"""What ends a line to an editor; other separators do not."""
-_PROSE_LINE = 200
-"""Characters of a typical line from which a text counts as prose written a paragraph a line."""
+_SENTENCE = re.compile(r"[^.!?]*(?:[.!?](?![\s\"')\]”’])[^.!?]*)*[.!?]*[\"')\]”’]*\s?", re.UNICODE)
+_ENDED = re.compile(r"[.!?:;][\"')\]”’]*$")
+_WRAPPED = 40
+"""Characters of a line from which it may have been broken in the middle of a sentence."""
+_PARAGRAPH = 1 << 16
+"""Characters of a paragraph that are looked at at once."""
 
 
 @dataclass(frozen=True)
@@ -28,82 +35,70 @@ class Segment:
     value: str
 
 
-def segments_of(state: str | Sequence[object], kind: str) -> tuple[Kind, list[Segment]]:
-    """The kind that was found or asked for, and the segments; empty ones are left out.
-
-    ``state`` is a text or an array (then each element is a record, and its line is its place in the array).
-
-    Raises:
-        RequestError: an unknown kind, or records asked of a text that has none.
-    """
-    if kind not in KINDS:
-        raise RequestError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}.", code="unknown_kind", param="kind")
-    if not isinstance(state, str):
-        return "records", [Segment(i + 1, _one_line(element)) for i, element in enumerate(state)]
-    records = _json_records(state) if kind in ("auto", "records") else None
-    if records is not None:
-        return "records", records
-    lines = [Segment(i, line) for i, line in enumerate(_NEWLINE.split(state), 1) if line.strip()]
-    if kind == "auto" and len(lines) >= 2 and all(_is_object(line.value) for line in lines):
-        return "records", lines
-    if kind == "records":
-        if not all(line.value.lstrip().startswith(("{", "[")) for line in lines):
-            raise RequestError(
-                "The text holds no records: send a JSON array or one JSON object a line, or ask with kind auto.",
-                code="no_records",
-            )
-        return "records", lines
-    if kind == "prose" or (kind == "auto" and _is_prose(lines)):
-        return "prose", [Segment(line.line, s) for line in lines for s in _sentences(line.value)]
-    return "log", lines
+def is_log(source: Source) -> bool:
+    """Whether at least half of a text's first lines begin with a time or have a template of two lines or more."""
+    return _share_stamped(source) >= 0.5 or share_folded(source) >= 0.5
 
 
-def _is_object(line: str) -> bool:
-    """Whether a line looks like a record of JSON lines."""
-    line = line.strip()
-    return line.startswith("{") and line.endswith("}")
+def _share_stamped(source: Source) -> float:
+    for block in source.blocks():
+        data = b"".join(block.data.splitlines(keepends=True)[:SAMPLE])
+        page = Page(data)
+        filled = max(1, int(np.count_nonzero(page.ends > page.starts)))
+        return len(find_stamps(page).rows) / filled
+    return 0.0
 
 
-def _is_prose(lines: Sequence[Segment]) -> bool:
-    lengths = sorted(len(line.value) for line in lines)
-    typical = lengths[len(lengths) // 2] if lengths else 0
-    return typical >= _PROSE_LINE and not any(line.value.lstrip().startswith(("{", "[")) for line in lines)
+def sentences_of(source: Source) -> list[Segment]:
+    """All sentences. In a text that was broken to a width one may go on over lines, but not over an empty one."""
+    wrapped = _is_wrapped(source)
+    return [sentence for first, lines in _paragraphs(source) for sentence in _sentences(first, lines, wrapped)]
 
 
-def _sentences(line: str) -> list[str]:
-    return [s.strip() for s in _SENTENCE.findall(line) if s.strip()] or [line]
+def _is_wrapped(source: Source) -> bool:
+    """Whether lines that end in the middle of a sentence mostly go on with a small letter in the next one."""
+    open_, small = 0, 0
+    for line, after in pairwise(islice(source.every_line(), SAMPLE)):
+        if len(line) >= _WRAPPED and after.strip() and not _ENDED.search(line.rstrip()):
+            open_ += 1
+            small += after.lstrip()[0].islower()
+    return open_ > 0 and small >= 0.4 * open_
 
 
-def _one_line(element: object) -> str:
-    return element if isinstance(element, str) else json.dumps(element, ensure_ascii=False)
+def _paragraphs(source: Source) -> Iterator[tuple[int, list[str]]]:
+    """(number of its first line, lines) of what stands between empty lines."""
+    lines: list[str] = []
+    size = number = 0
+    for number, line in enumerate(source.every_line(), 1):
+        text = line.strip("\ufeff \t\r\n")
+        if text and size < _PARAGRAPH:
+            lines.append(text)
+            size += len(text)
+            continue
+        if lines:
+            yield number - len(lines), lines
+        lines, size = ([text], len(text)) if text else ([], 0)
+    if lines:
+        yield number - len(lines) + 1, lines
 
 
-def _json_records(text: str) -> list[Segment] | None:
-    """Elements of a JSON array of two objects or more, each with the line it begins on; None for anything else."""
-    at = _skip_space(text, 0)
-    if not text.startswith("[", at):
-        return None
-    decoder, records = json.JSONDecoder(), list[Segment]()
-    line, counted = 1, 0
-    try:
-        while True:
-            at = _skip_space(text, at + 1)  # behind the bracket or a comma
-            value, end = decoder.raw_decode(text, at)
-            if not isinstance(value, dict):
-                return None
-            line, counted = line + len(_NEWLINE.findall(text, counted, at)), at
-            parts = (part.strip() for part in _NEWLINE.split(text[at:end]))
-            records.append(Segment(line, " ".join(part for part in parts if part)))
-            at = _skip_space(text, end)
-            if not text.startswith(",", at):
-                break
-    except (ValueError, RecursionError):
-        return None
-    whole = text.startswith("]", at) and _skip_space(text, at + 1) == len(text)
-    return records if whole and len(records) >= 2 else None
+def _sentences(first: int, lines: list[str], wrapped: bool) -> Iterator[Segment]:
+    begun: list[tuple[int, str]] = []
+    for number, line in enumerate(lines, first):
+        begun.append((number, line))
+        if not wrapped or len(line) < _WRAPPED or _ENDED.search(line) or number == first + len(lines) - 1:
+            yield from _cut(begun)
+            begun = []
 
 
-def _skip_space(text: str, at: int) -> int:
-    while at < len(text) and text[at] in " \t\r\n":
-        at += 1
-    return at
+def _cut(lines: list[tuple[int, str]]) -> Iterator[Segment]:
+    text = " ".join(line for _, line in lines)
+    starts, at = [], 0
+    for _, line in lines:
+        starts.append(at)
+        at += len(line) + 1
+    for match in _SENTENCE.finditer(text):
+        value = match.group().strip()
+        if value:
+            begin = match.start() + len(match.group()) - len(match.group().lstrip())
+            yield Segment(lines[bisect_right(starts, begin) - 1][0], value)

