@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ignis_desktop.cli.bench_answers import answers
 from ignis_desktop.cli.errors import FAULT
 from ignis_desktop.cli.options import EngineOptions, engine_options
 from ignis_desktop.cli.progress import ProgressLine
@@ -22,7 +23,10 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 
 @click.group()
 def bench() -> None:
-    """Measure a server under load, or this machine's CPU; record traffic to replay."""
+    """Measure a server under load, this machine's CPU or how well answers are found; record traffic to replay."""
+
+
+bench.add_command(answers)
 
 
 @bench.command("serve")

@@ -1,4 +1,4 @@
-"""``stamp.py COMMAND...``: runs it and writes its two streams in the CRI log format: time, stream, F for a full line, text."""
+"""``stamp.py COMMAND...``: its two streams in the CRI log format: time, stream, F for a full line, text."""
 
 from __future__ import annotations
 

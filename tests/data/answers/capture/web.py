@@ -1,4 +1,4 @@
-"""A small Flask shop for gunicorn; its faults are real ones, in the words of Python, SQLite and gunicorn. See capture.sh."""
+"""A small Flask shop for gunicorn; its faults are real ones, in Python's, SQLite's and gunicorn's words: capture.sh."""
 
 from __future__ import annotations
 

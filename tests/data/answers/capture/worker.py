@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
+import resource
 import signal
 import socket
 import sqlite3
@@ -78,17 +80,13 @@ def busy_file() -> None:
 
 
 def too_many() -> None:
-    import resource
-
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (16, hard))
-    held = []
     try:
-        for _ in range(40):
-            held.append(open(__file__))
+        with contextlib.ExitStack() as held:
+            for _ in range(40):
+                held.enter_context(open(__file__))
     finally:
-        for file in held:
-            file.close()
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 

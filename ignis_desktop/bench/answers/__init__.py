@@ -1,0 +1,1 @@
+"""How well answers without generating are found: real texts and screens with questions, beside other ways."""
