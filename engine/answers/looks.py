@@ -96,14 +96,20 @@ def look_of(readout: Readout, scores: Scores, grid: tuple[int, int]) -> Look:
     Raises:
         EngineError: a head could not be read.
     """
-    assert scores.heads is not None
-    answer = reading(readout, scores.heads, Usage(0, 0, 0))
-    heat = answer.keys.reshape(grid)
+    heat, nothing = heat_of(readout, scores, grid)
     if readout.anchor is not None:
-        return _of_set(readout, scores, heat, answer.nothing)
+        return _of_set(readout, scores, heat, nothing)
     place = place_of(heat, 1)
     box = heat_extent(heat, readout.box).within(grid[1], grid[0])
-    return Look(place.x, place.y, box, place.spread, place.share * (1 - answer.nothing), answer.nothing, heat)
+    return Look(place.x, place.y, box, place.spread, place.share * (1 - nothing), nothing, heat)
+
+
+def heat_of(readout: Readout, scores: Scores, grid: tuple[int, int]) -> tuple[np.ndarray, float]:
+    """Attention of a sum of heads, or of the anchor, on the cells (float64 [rows, columns], sums to 1), and how likely
+    nothing answers. Raises ``EngineError`` when a head could not be read."""
+    assert scores.heads is not None
+    answer = reading(readout, scores.heads, Usage(0, 0, 0))
+    return answer.keys.reshape(grid), answer.nothing
 
 
 def _of_set(readout: Readout, scores: Scores, heat: np.ndarray, nothing: float) -> Look:

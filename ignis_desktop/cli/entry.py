@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 
 from ignis_desktop import __version__
-from ignis_desktop.cli import bench, chat, decide, doctor, locate, models, plan, point, serve, window
+from ignis_desktop.cli import bench, calibrate, chat, decide, doctor, locate, models, plan, point, serve, window
 from ignis_desktop.cli.errors import FAULT, INTERRUPTED, USAGE, CommandError
 
 
@@ -39,6 +39,7 @@ for _command in (
     models.models,
     doctor.doctor,
     bench.bench,
+    calibrate.calibrate,
 ):
     ignis.add_command(_command)
 
