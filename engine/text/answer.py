@@ -43,6 +43,7 @@ class AnswerParser:
             opened: the prompt opened a reasoning block already.
             most: calls after so many are left out.
         """
+        self.opened = opened
         self._tools = tools
         self._most = most
         self._bare = tuple(f"{FUNCTION}{name}>" for name in tools or ())

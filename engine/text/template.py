@@ -46,6 +46,8 @@ class ChatTemplate:
         self.exists = source is not None
         self.thinks = source is not None and "enable_thinking" in source and tokenizer.token_id(OPEN) is not None
         """Whether the template can open an answer with a reasoning block."""
+        self.takes_tools = source is not None and "tools" in source
+        """Whether the template tells the model of tools."""
         environment = ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, autoescape=False, extensions=[loopcontrols]
         )

@@ -12,8 +12,6 @@ from typing import Any
 NAME = r"[A-Za-z0-9_.:-]{1,128}"
 """What a tool may be called."""
 
-_DEPTH = 16
-"""Schemas that refer to themselves are followed this far."""
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 _WORDS = {"boolean": {"true": "true", "false": "false"}, "null": {"null": "null", "none": "null"}}
 _JSON_TYPES: dict[type, str] = {
@@ -38,21 +36,27 @@ def argument_types(schema: Mapping[str, Any], key: str) -> frozenset[str]:
     Read are ``type``, ``enum``, ``const``, ``anyOf``, ``oneOf``, ``allOf`` and references within the schema.
     """
     properties = schema.get("properties")
-    return frozenset(_types(schema, properties.get(key) if isinstance(properties, Mapping) else None, _DEPTH))
+    left: list[object] = [properties.get(key)] if isinstance(properties, Mapping) else []
+    found: set[str] = set()
+    followed: set[str] = set()
+    while left:
+        part = left.pop()
+        if not isinstance(part, Mapping):
+            continue
+        found |= _named(part)
+        left += [branch for word in ("anyOf", "oneOf", "allOf") for branch in _listed(part.get(word))]
+        if isinstance(reference := part.get("$ref"), str) and reference not in followed:
+            followed.add(reference)
+            left.append(_referred(schema, reference))
+    return frozenset(found)
 
 
-def _types(root: Mapping[str, Any], schema: object, depth: int) -> set[str]:
-    if not isinstance(schema, Mapping) or depth == 0:
-        return set()
+def _named(schema: Mapping[str, Any]) -> set[str]:
+    """The types that ``type`` names, else those of the values that ``const`` and ``enum`` list."""
     named = schema.get("type")
-    found = {name for name in ([named] if isinstance(named, str) else _listed(named)) if isinstance(name, str)}
-    if not found:
-        choices = [schema["const"]] if "const" in schema else _listed(schema.get("enum"))
-        found = {_JSON_TYPES[type(choice)] for choice in choices}
-    branches = [branch for word in ("anyOf", "oneOf", "allOf") for branch in _listed(schema.get(word))]
-    if isinstance(reference := schema.get("$ref"), str):
-        branches.append(_referred(root, reference))
-    return found.union(*(_types(root, branch, depth - 1) for branch in branches))
+    types = {name for name in ([named] if isinstance(named, str) else _listed(named)) if isinstance(name, str)}
+    choices = [schema["const"]] if "const" in schema else _listed(schema.get("enum"))
+    return types or {_JSON_TYPES[type(choice)] for choice in choices}
 
 
 def _listed(value: object) -> list[Any]:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from ignis_desktop.server.errors import ApiError, bad_request
 from ignis_desktop.server.images import decode_image
+from ignis_desktop.server.tools import checked_calls, ordered_results
 
 if TYPE_CHECKING:
     from engine import Engine
@@ -26,7 +27,8 @@ def engine_messages(engine: Engine, messages: list[ChatMessage]) -> list[dict[st
 
     Raises ``ApiError`` 400 naming the part that cannot be used.
     """
-    return [_message(engine, message, f"messages.{index}") for index, message in enumerate(messages)]
+    converted = [_message(engine, message, f"messages.{index}") for index, message in enumerate(messages)]
+    return ordered_results(converted)
 
 
 def last_user_text(messages: list[ChatMessage]) -> str:
@@ -42,8 +44,8 @@ def last_user_text(messages: list[ChatMessage]) -> str:
 
 def _message(engine: Engine, message: ChatMessage, where: str) -> dict[str, Any]:
     converted: dict[str, Any] = dict(message.model_extra or {})
-    if message.tool_calls:
-        converted["tool_calls"] = message.tool_calls
+    if message.tool_calls and message.role == "assistant":
+        converted["tool_calls"] = checked_calls(message.tool_calls, where)
     converted["role"] = "system" if message.role == "developer" else message.role
     if message.content is None:
         if message.role != "assistant":

@@ -238,15 +238,6 @@ def test_unknown_parameters_are_ignored(client: openai.OpenAI, model: str) -> No
     assert answer.choices
 
 
-def test_tool_choice_none_makes_tools_harmless(client: openai.OpenAI, model: str) -> None:
-    tools = [{"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}]
-    answer = client.chat.completions.create(model=model, messages=HELLO, max_tokens=2, tools=tools, tool_choice="none")
-    assert answer.choices
-    with pytest.raises(openai.BadRequestError) as refused:
-        client.chat.completions.create(model=model, messages=HELLO, max_tokens=2, tools=tools)
-    assert refused.value.code == "tools_not_supported"
-
-
 def test_a_prompt_that_is_too_long_is_refused_with_the_counts(
     client: openai.OpenAI, engine: Engine, model: str
 ) -> None:

@@ -11,9 +11,10 @@ import pytest
 
 from engine import Engine
 from engine.messages import Event, Finished, Tokens, Usage
+from engine.text.answer import AnswerParser
 from ignis_desktop.server.app import create_app
+from ignis_desktop.server.chat_reply import ChatReply, ReplyOptions
 from ignis_desktop.server.generation import Answer
-from ignis_desktop.server.routes.chat import ChatBody, ChatReply
 from ignis_desktop.server.settings import Settings
 
 ANSWER = "Let me see.\n</think>\n\nIt is four."
@@ -48,8 +49,7 @@ def test_a_whole_answer(app_state, engine: Engine, size: int, opened: bool) -> N
     answer = Answer()
     for event in events(engine, text, size):
         answer.take(event)
-    body = ChatBody(messages=[{"role": "user", "content": "2 + 2?"}])
-    whole = ChatReply(app_state, "tiny", body, thinking=opened).whole(answer)
+    whole = ChatReply(app_state, "tiny", ReplyOptions(), AnswerParser(opened=opened)).whole(answer)
     message = whole["choices"][0]["message"]
     assert (message["reasoning_content"], message["content"]) == ("Let me see.", "It is four.")
     assert whole["usage"]["completion_tokens_details"]["reasoning_tokens"] == reasoning_tokens(engine, text)
@@ -68,8 +68,7 @@ def test_a_stream(app_state, engine: Engine, size: int) -> None:
                 yield [(0, event)]
 
     async def read() -> list[dict]:
-        body = ChatBody(messages=[{"role": "user", "content": "x"}], stream_options={"include_usage": True})
-        reply = ChatReply(app_state, "tiny", body, thinking=True)
+        reply = ChatReply(app_state, "tiny", ReplyOptions(include_usage=True), AnswerParser(opened=True))
         frames = [frame async for frame in reply.frames(Recorded())]  # type: ignore[arg-type]
         return [json.loads(frame.removeprefix(b"data: ")) for frame in frames[:-1]]
 

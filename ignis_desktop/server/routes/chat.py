@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import time
-import uuid
-from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Request
@@ -13,23 +9,17 @@ from fastapi.responses import Response
 from pydantic import Field
 
 from engine.messages import Prompt, SamplingParams
-from engine.text.thinking import CLOSE, OPEN, Split, ThinkingSplitter
+from engine.text.answer import AnswerParser
+from engine.text.thinking import OPEN
 from ignis_desktop.server.bodies import documented, read_body
+from ignis_desktop.server.chat_reply import ChatReply, ReplyOptions
 from ignis_desktop.server.conversation import ChatMessage, engine_messages, last_user_text
 from ignis_desktop.server.errors import ApiError, bad_request
-from ignis_desktop.server.generation import (
-    Answer,
-    Piece,
-    Run,
-    finish_reason,
-    generate_request,
-    timings_json,
-    usage_json,
-)
-from ignis_desktop.server.logprobs import chat_logprobs
+from ignis_desktop.server.generation import Run, generate_request
 from ignis_desktop.server.sampling import MAX_LOGPROBS, SamplingBody
-from ignis_desktop.server.sse import DONE, KEEP_ALIVE, EventStreamResponse, json_frame
-from ignis_desktop.server.state import ServerState, state_of
+from ignis_desktop.server.sse import EventStreamResponse
+from ignis_desktop.server.state import state_of
+from ignis_desktop.server.tools import check_choice, checked_tools, schemas_of
 
 if TYPE_CHECKING:
     from engine import Engine
@@ -47,7 +37,8 @@ class ChatBody(SamplingBody):
     reasoning_effort: str | None = None
     chat_template_kwargs: dict[str, Any] | None = None
     tools: list[dict[str, Any]] | None = None
-    tool_choice: str | dict[str, Any] | None = None
+    tool_choice: str | dict[str, Any] | None = Field(None, description="auto (default) or none")
+    parallel_tool_calls: bool | None = Field(None, description="false: the first call alone")
     response_format: dict[str, Any] | None = None
 
     @property
@@ -64,13 +55,6 @@ class ChatBody(SamplingBody):
 
     def refuse_unsupported(self) -> None:
         """Raises ``ApiError`` 400 for what would change the answer but is not there: ignoring it would mislead."""
-        if self.tools and self.tool_choice != "none":
-            raise ApiError(
-                400,
-                'tools: this version cannot call tools; leave them out or send tool_choice: "none".',
-                code="tools_not_supported",
-                param="tools",
-            )
         kind = (self.response_format or {}).get("type", "text")
         if kind != "text":
             raise ApiError(
@@ -90,121 +74,42 @@ async def chat_completions(http: Request) -> Response:
     body = await read_body(http, ChatBody)
     model, suffix = state.model_for(body.model)
     body.refuse_unsupported()
-    prompt, sampling, opened = await state.workers.prepare(_prepare, state.engine, body)
+    prompt, sampling, parser = await state.workers.prepare(_prepare, state.engine, body)
     request_class = body.class_of(http, suffix)
     request = generate_request(http, prompt, sampling, request_class, last_user_text(body.messages), stream=body.stream)
     run = Run(http, request_class, [request], "messages")
-    reply = ChatReply(state, model, body, thinking=opened)
+    options = ReplyOptions(logprobs=bool(body.logprobs), include_usage=body.include_usage)
+    reply = ChatReply(state, model, options, parser)
     if body.stream:
         return EventStreamResponse(reply.frames(run), run)
     (answer,) = await run.collect()
     return await state.workers.json(reply.whole, answer)
 
 
-def _prepare(engine: Engine, body: ChatBody) -> tuple[Prompt, SamplingParams, bool]:
-    """Decode pictures, fill the template, tokenise; also whether the prompt opened the answer's reasoning.
+def _prepare(engine: Engine, body: ChatBody) -> tuple[Prompt, SamplingParams, AnswerParser]:
+    """Check the tools, decode pictures, fill the template, tokenise; also what will read the answer.
 
     Takes milliseconds to seconds: not on the event loop.
     """
+    tools = checked_tools(body.tools) if body.tools else None
+    check_choice(body.tool_choice, tools)
+    if tools and body.tool_choice == "none":
+        tools = None  # a model that is told of no tools calls none; one that does all the same has written a text
+    if tools and not engine.loaded.template.takes_tools:
+        raise ApiError(
+            400,
+            "tools: this model's chat template does not tell it of tools; leave them out.",
+            code="tools_not_supported",
+            param="tools",
+        )
     messages = engine_messages(engine, body.messages)
-    prompt = engine.chat_prompt(messages, enable_thinking=body.thinking if engine.info.thinking else None)
+    thinking = body.thinking if engine.info.thinking else None
+    prompt = engine.chat_prompt(messages, tools=tools, enable_thinking=thinking)
     opened = engine.tokenizer.decode(prompt.ids[-4:]).rstrip().endswith(OPEN)
     sampling = body.sampling(
         engine.sampling_defaults(opened),
         max_tokens=body.max_completion_tokens or body.max_tokens,
         logprobs=(body.top_logprobs or 0) if body.logprobs else None,
     )
-    return prompt, sampling, opened
-
-
-class ChatReply:
-    """Builds the bodies of one request's answer."""
-
-    def __init__(self, state: ServerState, model: str, body: ChatBody, *, thinking: bool) -> None:
-        """``thinking``: the prompt ends inside a reasoning block."""
-        self._body = body
-        self._token_bytes = state.token_bytes
-        self._splitter = ThinkingSplitter(opened=thinking)
-        self._tags = state.engine.tokenizer.token_id(OPEN), state.engine.tokenizer.token_id(CLOSE)
-        self._thinking = thinking
-        self._reasoning_tokens = 0
-        self._head: dict[str, Any] = {
-            "id": f"chatcmpl-{uuid.uuid4().hex}",
-            "object": "chat.completion",
-            "created": int(time.time()),
-            "model": model,
-            "system_fingerprint": state.fingerprint,
-        }
-
-    def whole(self, answer: Answer) -> dict[str, Any]:
-        reasoning, content = self._split(answer.news(), last=True)
-        message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
-        if reasoning:
-            message["reasoning_content"] = reasoning
-        choice = {
-            "index": 0,
-            "message": message,
-            "logprobs": chat_logprobs(answer.logprobs, self._token_bytes) if self._body.logprobs else None,
-            "finish_reason": finish_reason(answer.end),
-        }
-        return {
-            **self._head,
-            "choices": [choice],
-            "usage": usage_json(answer.end.usage, self._reasoning_tokens),
-            "timings": timings_json(answer.end),
-        }
-
-    async def frames(self, run: Run) -> AsyncGenerator[bytes, None]:
-        """Server-sent events: the role, a chunk for whatever has come since the last, why it ended, the usage."""
-        self._head["object"] = "chat.completion.chunk"
-        yield self._chunk({"role": "assistant", "content": ""})
-        (answer,) = run.answers
-        async with contextlib.aclosing(run.batches()) as batches:
-            async for batch in batches:
-                data = self._progress(answer) if batch else KEEP_ALIVE
-                if data:
-                    yield data
-        yield self._chunk({}, finish=finish_reason(answer.end), timings=timings_json(answer.end))
-        if self._body.include_usage:
-            usage = usage_json(answer.end.usage, self._reasoning_tokens)
-            yield json_frame({**self._head, "choices": [], "usage": usage})
-        yield DONE
-
-    def _progress(self, answer: Answer) -> bytes:
-        """The chunk for what the answer has gained; nothing when that is no text yet."""
-        piece = answer.news()
-        reasoning, content = self._split(piece, last=answer.finished is not None)
-        delta = {}
-        if reasoning:
-            delta["reasoning_content"] = reasoning
-        if content:
-            delta["content"] = content
-        logprobs = chat_logprobs(piece.logprobs, self._token_bytes) if piece.logprobs else None
-        return self._chunk(delta, logprobs) if delta or logprobs else b""
-
-    def _chunk(
-        self,
-        delta: dict[str, str],
-        logprobs: dict[str, Any] | None = None,
-        finish: str | None = None,
-        timings: dict[str, Any] | None = None,
-    ) -> bytes:
-        choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
-        body: dict[str, Any] = {**self._head, "choices": [choice]}
-        if self._body.include_usage:
-            body["usage"] = None
-        if timings is not None:
-            body["timings"] = timings
-        return json_frame(body)
-
-    def _split(self, piece: Piece, *, last: bool) -> tuple[str, str]:
-        """(reasoning, content) that became certain with this piece; counts reasoning's tokens."""
-        begins, ends = self._tags
-        split = self._splitter.push(piece.text)
-        rest = self._splitter.flush() if last else Split()
-        self._thinking = self._thinking or (begins is not None and piece.ids[:1] == [begins])
-        if self._thinking:
-            self._thinking = ends is None or ends not in piece.ids
-            counted = len(piece.ids) if ends is None or self._thinking else piece.ids.index(ends) + 1
-            self._reasoning_tokens += counted
-        return split.reasoning + rest.reasoning, split.content + rest.content
+    most = 1 if body.parallel_tool_calls is False else None
+    return prompt, sampling, AnswerParser(schemas_of(tools) if tools else None, opened=opened, most=most)

@@ -43,7 +43,7 @@ def _model_json(state: ServerState, model_id: str) -> dict[str, Any]:
             "thinking": info.thinking,
             "locate": info.locate,
             "point": info.point,
-            "tools": False,
+            "tools": state.engine.loaded.template.takes_tools,
         },
         "formats": dict(info.formats),
     }

@@ -13,6 +13,7 @@ from ignis_desktop.server.bodies import Body, documented, read_body
 from ignis_desktop.server.conversation import ChatMessage, engine_messages
 from ignis_desktop.server.errors import bad_request
 from ignis_desktop.server.state import ServerState, state_of
+from ignis_desktop.server.tools import checked_tools
 
 router = APIRouter(tags=["Tokens"])
 
@@ -21,6 +22,7 @@ class TokenizeBody(Body):
     model: str | None = None
     prompt: str | None = None
     messages: list[ChatMessage] | None = Field(None, description="instead of prompt: tokens of the whole chat prompt")
+    tools: list[dict[str, Any]] | None = Field(None, description="with messages: what the chat prompt tells of them")
     enable_thinking: bool | None = None
     return_token_strs: bool = False
 
@@ -59,7 +61,8 @@ def _tokenize(state: ServerState, body: TokenizeBody) -> dict[str, Any]:
     prompt: Prompt
     if body.messages is not None:
         messages = engine_messages(engine, body.messages)
-        prompt = engine.chat_prompt(messages, enable_thinking=body.enable_thinking)
+        tools = checked_tools(body.tools) if body.tools else None
+        prompt = engine.chat_prompt(messages, tools=tools, enable_thinking=body.enable_thinking)
     else:
         prompt = engine.text_prompt(body.prompt or "")
     answer: dict[str, Any] = {

@@ -1,0 +1,159 @@
+"""The bodies of one chat answer, whole or as chunks of a stream."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.text.answer import AnswerEvent, AnswerParser, Reasoning
+from engine.text.thinking import CLOSE, OPEN
+from engine.text.tool_calls import CallBegun, Text
+from ignis_desktop.server.generation import Answer, Piece, Run, finish_reason, timings_json, usage_json
+from ignis_desktop.server.logprobs import chat_logprobs
+from ignis_desktop.server.sse import DONE, KEEP_ALIVE, json_frame
+from ignis_desktop.server.state import ServerState
+
+
+@dataclass(frozen=True)
+class ReplyOptions:
+    """What a request asks of the form of its answer."""
+
+    logprobs: bool = False
+    include_usage: bool = False
+
+
+class ChatReply:
+    """Builds the bodies of one request's answer."""
+
+    def __init__(self, state: ServerState, model: str, options: ReplyOptions, parser: AnswerParser) -> None:
+        self._options = options
+        self._token_bytes = state.token_bytes
+        self._parser = parser
+        self._tags = state.engine.tokenizer.token_id(OPEN), state.engine.tokenizer.token_id(CLOSE)
+        self._thinking = parser.opened
+        self._reasoning_tokens = 0
+        self._head: dict[str, Any] = {
+            "id": f"chatcmpl-{uuid.uuid4().hex}",
+            "object": "chat.completion",
+            "created": int(time.time()),
+            "model": model,
+            "system_fingerprint": state.fingerprint,
+        }
+
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        reasoning, content = "", ""
+        calls: list[dict[str, Any]] = []
+        for delta in _deltas(self._read(answer.news(), answer)):
+            reasoning += delta.get("reasoning_content", "")
+            content += delta.get("content", "")
+            for call in delta.get("tool_calls", ()):
+                if "id" in call:
+                    calls.append({key: call[key] for key in ("id", "type", "function")})
+                else:
+                    calls[-1]["function"]["arguments"] += call["function"]["arguments"]
+        message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
+        if reasoning:
+            message["reasoning_content"] = reasoning
+        if calls:
+            message |= {"content": content or None, "tool_calls": calls}
+        choice = {
+            "index": 0,
+            "message": message,
+            "logprobs": chat_logprobs(answer.logprobs, self._token_bytes) if self._options.logprobs else None,
+            "finish_reason": self._finish_reason(answer),
+        }
+        return {
+            **self._head,
+            "choices": [choice],
+            "usage": usage_json(answer.end.usage, self._reasoning_tokens),
+            "timings": timings_json(answer.end),
+        }
+
+    async def frames(self, run: Run) -> AsyncGenerator[bytes, None]:
+        """Server-sent events: the role, chunks for whatever has come since the last, why it ended, the usage."""
+        self._head["object"] = "chat.completion.chunk"
+        yield self._chunk({"role": "assistant", "content": ""})
+        (answer,) = run.answers
+        async with contextlib.aclosing(run.batches()) as batches:
+            async for batch in batches:
+                data = self._progress(answer) if batch else KEEP_ALIVE
+                if data:
+                    yield data
+        yield self._chunk({}, finish=self._finish_reason(answer), timings=timings_json(answer.end))
+        if self._options.include_usage:
+            usage = usage_json(answer.end.usage, self._reasoning_tokens)
+            yield json_frame({**self._head, "choices": [], "usage": usage})
+        yield DONE
+
+    def _progress(self, answer: Answer) -> bytes:
+        """The chunks for what the answer has gained; nothing when that is nothing to show yet."""
+        piece = answer.news()
+        deltas = _deltas(self._read(piece, answer))
+        logprobs = chat_logprobs(piece.logprobs, self._token_bytes) if piece.logprobs else None
+        if logprobs and not deltas:
+            deltas = [{}]
+        return b"".join(self._chunk(delta, None if at else logprobs) for at, delta in enumerate(deltas))
+
+    def _chunk(
+        self,
+        delta: dict[str, Any],
+        logprobs: dict[str, Any] | None = None,
+        finish: str | None = None,
+        timings: dict[str, Any] | None = None,
+    ) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
+        body: dict[str, Any] = {**self._head, "choices": [choice]}
+        if self._options.include_usage:
+            body["usage"] = None
+        if timings is not None:
+            body["timings"] = timings
+        return json_frame(body)
+
+    def _finish_reason(self, answer: Answer) -> str:
+        reason = finish_reason(answer.end)
+        return "tool_calls" if reason == "stop" and self._parser.calls and not self._parser.cut_off else reason
+
+    def _read(self, piece: Piece, answer: Answer) -> list[AnswerEvent]:
+        """What became certain with this piece; counts reasoning's tokens."""
+        events = self._parser.push(piece.text)
+        if (end := answer.finished) is not None:
+            events += self._parser.finish(cut=end.reason == "length" or end.stop is not None)
+        self._count_reasoning(piece.ids)
+        return events
+
+    def _count_reasoning(self, ids: Sequence[int]) -> None:
+        begins, ends = self._tags
+        self._thinking = self._thinking or (begins is not None and list(ids[:1]) == [begins])
+        if self._thinking:
+            self._thinking = ends is None or ends not in ids
+            counted = len(ids) if ends is None or self._thinking else ids.index(ends) + 1
+            self._reasoning_tokens += counted
+
+
+def _deltas(events: Sequence[AnswerEvent]) -> list[dict[str, Any]]:
+    """OpenAI's deltas: what may stand in one is put together; a call's id and name come before its arguments."""
+    deltas: list[dict[str, Any]] = []
+    before: AnswerEvent | None = None
+    for event in events:
+        alike = type(event) is type(before) and not isinstance(event, CallBegun)
+        if isinstance(event, Reasoning | Text):
+            key = "reasoning_content" if isinstance(event, Reasoning) else "content"
+            if alike:
+                deltas[-1][key] += event.text
+            elif isinstance(before, Reasoning):
+                deltas[-1][key] = event.text
+            else:
+                deltas.append({key: event.text})
+        elif isinstance(event, CallBegun):
+            call = {"index": event.index, "id": f"call_{uuid.uuid4().hex[:24]}", "type": "function"}
+            deltas.append({"tool_calls": [{**call, "function": {"name": event.name, "arguments": ""}}]})
+        elif alike:
+            deltas[-1]["tool_calls"][0]["function"]["arguments"] += event.piece
+        else:
+            deltas.append({"tool_calls": [{"index": event.index, "function": {"arguments": event.piece}}]})
+        before = event
+    return deltas
