@@ -31,9 +31,11 @@ def take_scenes(app, desktop, out: Path, scale: float, sizes, wait: Callable, re
     wait(app, lambda: desktop.engine.snapshot.state in ("ready", "failed"))
     take("empty")
     session.open_file(PICTURE)
-    wait(app, lambda: session.stage == "encoding" and session.progress[1] > 1)
+    wait(app, lambda: session.progress[1] > 1 or session.stage in ("ready", "failed"))
     take("reading")
     wait(app, lambda: session.stage in ("ready", "failed"))
+    if session.stage == "failed":
+        raise SystemExit(session.fault)
     take("read")
     for question in QUESTIONS:
         session.ask(question)
