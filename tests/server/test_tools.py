@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -10,9 +11,11 @@ from typing import Any
 
 import httpx
 import openai
+import pydantic
 import pytest
 
 from engine import Engine
+from ignis_desktop.server.thread import ServerThread
 from tests.server.replay import Replay
 
 
@@ -184,6 +187,58 @@ def test_a_call_that_is_cut_off(client: openai.OpenAI, model: str, replay: Repla
     assert (name, text, reason) == ("run", "So:", "length")
     assert arguments.startswith('{"path": "aaa')
     assert not arguments.endswith("}")
+
+
+def test_a_stop_string_inside_a_call(client: openai.OpenAI, model: str, replay: Replay) -> None:
+    replay.answers(xml("run", path="left right"))
+    choice = client.chat.completions.create(model=model, messages=ASK, tools=TOOLS, stop=" right").choices[0]
+    (only,) = choice.message.tool_calls or ()
+    assert only.type == "function"
+    assert (only.function.arguments, choice.finish_reason) == ('{"path": "left', "stop")
+
+
+def test_reasoning_is_not_searched_for_calls(client: openai.OpenAI, model: str, replay: Replay) -> None:
+    replay.answers(f"I could {RUN}\n</think>\nNo need.")
+    with client.chat.completions.stream(
+        model=model, messages=ASK, tools=TOOLS, extra_body={"enable_thinking": True}
+    ) as stream:
+        choice: Any = stream.get_final_completion().choices[0]
+    assert (choice.message.content, choice.message.tool_calls, choice.finish_reason) == ("No need.", None, "stop")
+    assert choice.message.reasoning_content == f"I could {RUN}"
+
+
+class Edit(pydantic.BaseModel):
+    path: str
+    lines: list[int]
+    force: bool = False
+
+
+def test_the_parse_helper(client: openai.OpenAI, model: str, replay: Replay) -> None:
+    replay.answers(xml("Edit", path="app.py", lines="[1, 2]", force="true"))
+    tools = [openai.pydantic_function_tool(Edit)]
+    answer = client.chat.completions.parse(model=model, messages=ASK, tools=tools)
+    (only,) = answer.choices[0].message.tool_calls or ()
+    assert only.function.parsed_arguments == Edit(path="app.py", lines=[1, 2], force=True)
+
+
+def test_the_async_client(server: ServerThread, model: str, replay: Replay) -> None:
+    async def ask() -> Any:
+        async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="x", max_retries=0, timeout=60) as client:
+            replay.answers(f"{READ}\n{RUN}")
+            async with client.chat.completions.stream(model=model, messages=ASK, tools=TOOLS) as stream:
+                return (await stream.get_final_completion()).choices[0]
+
+    choice = asyncio.run(ask())
+    assert [call.function.name for call in choice.message.tool_calls] == ["read", "run"]
+    assert choice.finish_reason == "tool_calls"
+
+
+def test_tools_that_the_model_would_not_be_told_of(
+    http: httpx.Client, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine.loaded.template, "takes_tools", False)
+    answer = http.post("/v1/chat/completions", json={"messages": ASK, "tools": TOOLS})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "tools_not_supported")
 
 
 def test_an_agent_reads_edits_and_runs(client: openai.OpenAI, model: str, replay: Replay, tmp_path: Path) -> None:
