@@ -1,4 +1,4 @@
-"""Retrieval batches: evidence lines, questions after them, and which line (or nothing) answers each.
+"""Evidence lines, questions about them, and which line (or nothing) answers each; whole prompts for evaluation.
 
 The prompt is the product's: ``<|im_start|>user\\n{line}\\n…{line}\\n`` then per question ``\\n{question}<|line|>``.
 Each line is
@@ -23,8 +23,6 @@ from .logs import FORMATS, Document, Line, lexical, log_document
 from .shape import Words
 from .values import SERVICES, Values
 
-BUCKETS = ((1024, 24, 1.5), (2048, 12, 2.0), (4096, 6, 2.0), (8192, 3, 0.7))
-"""(tokens, rows, share) of the batches training draws from; the product's windows are 3,072 tokens."""
 STOP = frozenset(
     [
         "with",
@@ -302,19 +300,3 @@ def collate(rows: list[Encoded], length: int) -> dict[str, np.ndarray]:
         out["answer"][i, : len(row.at)] = row.answers
         out["asked"][i, : len(row.at)] = True
     return out
-
-
-def batch(
-    rng: random.Random, material: Material, words: Words, bucket: tuple[int, int, float], *, held_out: bool = False
-) -> dict[str, np.ndarray]:
-    """A batch of ``rows`` documents of at most ``tokens`` tokens each."""
-    tokens, rows, _ = bucket
-    encoded = []
-    while len(encoded) < rows:
-        per_line = rng.uniform(14, 40)
-        count = max(5, int(tokens / per_line))
-        doc = document(rng, count, material, wanted=8 if tokens < 2048 else 16, held_out=held_out)
-        row = encode(doc, words, tokens)
-        if row.at:
-            encoded.append(row)
-    return collate(encoded, tokens)
