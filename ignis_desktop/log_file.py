@@ -5,6 +5,7 @@ Nothing of the text stays in memory but the rows that were looked at last; see `
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,9 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.answers.fold.fold import Fold, fold
+from engine.answers.fold.records import find_records
 from engine.answers.fold.render import template_text
 from engine.answers.fold.source import Block, OnBytes, Source
-from engine.answers.locate import LocateAnswer, locate
+from engine.answers.locate import locate
+from engine.answers.segments import is_log
 from engine.messages import EngineError
 
 if TYPE_CHECKING:
@@ -27,8 +30,6 @@ if TYPE_CHECKING:
 
 Rows = npt.NDArray[np.int64]
 
-ASK_BYTES = 16 << 20
-"""The longest text that is asked about: a CPU reads so much in an hour or so."""
 _KEPT_ROWS = 1024
 _EXAMPLE = 300
 _SAMPLES, _SAMPLE_ROWS = 24, 40
@@ -65,6 +66,9 @@ class LogFile:
         """About how many the model would read; None until a model was there to count them."""
         self.templates: tuple[LogTemplate, ...] = ()
         self._fold: Fold | None = None
+        self._is_log = True
+        self.fold_ms = 0.0
+        """What folding took: once, for all questions."""
         self._row = lru_cache(_KEPT_ROWS)(self.source.row)
 
     def close(self) -> None:
@@ -89,8 +93,19 @@ class LogFile:
         return self.source.rows
 
     @property
-    def folded(self) -> bool:
+    def is_folded(self) -> bool:
         return self._fold is not None
+
+    @property
+    def folded(self) -> Fold:
+        """What ``fold`` found."""
+        assert self._fold is not None
+        return self._fold
+
+    @property
+    def subject(self) -> Fold | Source:
+        """What a question is asked of: the folded log; the text itself when it is prose or records."""
+        return self.folded if self._is_log else self.source
 
     def row(self, number: int) -> str:
         """A row's text. Raises ``EngineError`` when the file can no longer be read."""
@@ -111,13 +126,16 @@ class LogFile:
 
     def fold(self, on_bytes: OnBytes | None = None) -> None:
         """Finds the templates; some seconds for a hundred megabytes."""
+        began = time.monotonic()
         folded = fold(self.source, on_bytes)
+        self._is_log = is_log(self.source) and find_records(self.source) is None
         listed = [template for template in folded.templates if not template.blank]
         firsts = self.source.lines_of(np.array([template.first for template in listed], np.int64)).tolist()
         self.templates = tuple(
             LogTemplate(t.number, template_text(t, 1).strip(), t.count, t.first, line, self.row(t.first)[:_EXAMPLE])
             for t, line in zip(listed, firsts, strict=True)
         )
+        self.fold_ms = (time.monotonic() - began) * 1000
         self._fold = folded
 
     def rows_like(self, template: int) -> Rows:
@@ -158,44 +176,37 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What came of a question. ``hits``: the answer, then the runners-up; ``stages``: milliseconds by name."""
+    """What came of a question. ``hits``: the answer, then the runners-up; ``stages``: milliseconds by name, the
+    fold's those of folding the log.
+
+    ``count``: how many lines answer, when that was asked; ``note``: what was not read or not understood, "" if nothing.
+    """
 
     question: str
     found: bool
     hits: tuple[Hit, ...]
     stages: dict[str, float]
+    count: int | None = None
+    note: str = ""
 
 
 def ask(
     engine: Engine, log: LogFile, question: str, rows: Rows | None, on_progress: OnBytes, cancelled: Callable[[], bool]
 ) -> Asked:
-    """Finds the line that answers, in the whole log or in some of its rows.
+    """Finds the line that answers, in the whole log or in some of its rows. The log must be folded.
 
     Raises:
-        EngineError: nothing asked, no model with heads for lines, too long a text, ...
+        EngineError: nothing asked, no model with heads for lines, a file that can no longer be read, ...
     """
-    if rows is None:
-        lines = np.arange(1, log.lines + 1)
-        size = log.size
-    else:
-        lines = np.unique(log.source.lines_of(rows))
-        size = round(log.size * len(lines) / log.lines)
-    if size > ASK_BYTES:
-        raise EngineError(
-            f"{size / 2**20:,.0f} MiB are too many to ask about at once; up to {ASK_BYTES >> 20} MiB can be read. "
-            "Show the lines of one template first, then ask about those.",
-            code="text_too_long",
-        )
-    text: list[str] = []
-    for line in lines.tolist():
-        if cancelled():
-            break
-        text.append(log.source.line(line))
-    found: LocateAnswer = locate(
-        engine, "\n".join(text), question, client="window", on_progress=on_progress, cancelled=cancelled
+    found = locate(
+        engine,
+        log.subject if rows is None else log.folded,
+        question,
+        rows=rows,
+        client="window",
+        on_progress=on_progress,
+        cancelled=cancelled,
     )
-    hits = []
-    for rank in found.ranking:
-        line = int(lines[rank.line - 1])
-        hits.append(Hit(log.row_of(line), line, rank.value, rank.confidence))
-    return Asked(question, found.found, tuple(hits), found.timing_ms)
+    hits = tuple(Hit(log.row_of(rank.line), rank.line, rank.value, rank.confidence) for rank in found.ranking)
+    stages = found.timing_ms | {"fold": log.fold_ms + found.timing_ms["fold"]}
+    return Asked(question, found.found, hits, stages, found.count, found.note)

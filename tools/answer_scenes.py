@@ -50,7 +50,7 @@ def take_scenes(
     path = out / "shop.log"
     write_log(path)
     log.open(path)
-    wait(app, lambda: log._log is not None and log._log.folded and log._log.tokens is not None)
+    wait(app, lambda: log._log is not None and log._log.is_folded and log._log.tokens is not None)
     log.question.setText("Which line says that the card processor cannot be reached?")
     log.ask()
     rest(app, 1.0)

@@ -248,7 +248,7 @@ class LogReader(QWidget):
         at = int(np.searchsorted(places, self.view.current))
         here = at < len(places) and int(places[at]) == self.view.current
         if not len(places):
-            self.finder.say(tr("find.none"), steps=False)
+            self.finder.say(tr("find.not_here" if len(self._found.rows) else "find.none"))
         elif here:
             self.finder.say(tr("find.of", place=f"{at + 1:,}", count=f"{len(places):,}{more}"), steps=True)
         else:

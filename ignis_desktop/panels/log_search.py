@@ -11,8 +11,9 @@ from engine.messages import EngineError, EngineSnapshot
 from ignis_desktop.engine_thread import EngineThread
 from ignis_desktop.jobs import Job
 from ignis_desktop.log_file import Asked, LogFile
+from ignis_desktop.panels.log_opening import LogOpening
 from ignis_desktop.panels.log_reader import LogReader
-from ignis_desktop.panels.log_words import count_text, facts, size_text, stages_text
+from ignis_desktop.panels.log_words import count_text, facts, note_text, stages_text
 from ignis_desktop.panels.model_line import loading_text, model_line
 from ignis_desktop.widgets.buttons import IconTextButton, button
 from ignis_desktop.widgets.empty_state import EmptyState
@@ -32,10 +33,9 @@ class LogSearchPanel(QWidget):
         self._engine = engine
         self._toast = toast
         self._log: LogFile | None = None
-        self._opening: Job | None = None
-        self._folding: Job | None = None
-        self._counting: Job | None = None
         self._asking: Job | None = None
+        self._wanted = False
+        """A question waits for the log to be folded."""
         self.setObjectName("panelBody")
         self.setAcceptDrops(True)
         self.header = PanelHeader(tr("nav.log_search"))
@@ -46,6 +46,12 @@ class LogSearchPanel(QWidget):
         self.empty.pressed.connect(self.choose_file)
         self.work = WorkLine()
         self.work.cancelled.connect(self.stop)
+        self.opening = LogOpening(engine, self)
+        self.opening.told.connect(self.work.tell)
+        self.opening.opened.connect(self._opened)
+        self.opening.folded.connect(self._folded)
+        self.opening.counted.connect(self._show_facts)
+        self.opening.failed.connect(self._failed)
         self.fault = QLabel(wordWrap=True)
         self.fault.setProperty("tone", "bad")
         self.fault.hide()
@@ -105,14 +111,13 @@ class LogSearchPanel(QWidget):
     def show_snapshot(self, snapshot: EngineSnapshot) -> None:
         self.header.set_subject(model_line(snapshot))
         self._show_ask()
-        if self._log is not None and self._log.tokens is None and self._counting is None and self._engine.info:
-            self._count()
+        if self._log is not None:
+            self.opening.count(self._log)
 
     def _show_log(self, log: LogFile | None) -> None:
         """Another log, or none: its file may still be being read."""
         self._log = log
-        busy = self._opening is not None
-        there = log is not None or busy
+        there = log is not None or self.opening.opening
         for widget in (self.strip, self.question, self.ask_button, self.reader):
             widget.setVisible(there)
         self.reader.setEnabled(log is not None)
@@ -132,7 +137,7 @@ class LogSearchPanel(QWidget):
 
     def _show_ask(self) -> None:
         """The button asks, or stops what was asked."""
-        asking = self._asking is not None
+        asking = self._wanted or self._asking is not None
         self.ask_button.setText(tr("log.stop") if asking else tr("log.ask"))
         able = self._log is not None and self._engine.info is not None and bool(self.question.text().strip())
         self.ask_button.setEnabled(asking or able)
@@ -159,10 +164,7 @@ class LogSearchPanel(QWidget):
     def open(self, path: Path) -> None:
         """Reads a file beside the window; the one that is shown is closed."""
         self.close_log()
-        job = self._opening = self._engine.open_log(path)
-        job.progressed.connect(lambda done, total: self._tell_opening(job, done, total))
-        job.done.connect(lambda log: self._opened(job, log))
-        job.failed.connect(lambda error: self._failed(job, error))
+        self.opening.open(path)
         self.strip.name.set_text(path.name)
         self.strip.facts.set_text("")
         self.work.begin(tr("log.opening"))
@@ -171,10 +173,7 @@ class LogSearchPanel(QWidget):
     def close_log(self) -> None:
         """Back to no file; what is being done with it ends."""
         self.stop()
-        for job in (self._folding, self._counting):
-            if job is not None:
-                job.cancel()
-        self._folding = self._counting = None
+        self.opening.cancel()
         log = self._log
         self._show_log(None)
         self.fault.hide()
@@ -185,73 +184,48 @@ class LogSearchPanel(QWidget):
     def stop(self) -> None:
         """Ends what is going on: a question, a search, or the reading of a file."""
         self.reader.stop_finding()
-        if self._asking is not None:
-            self._asking.cancel()
-        elif self._opening is not None:
-            self._opening.cancel()
-            self._opening = None
+        if self._wanted or self._asking is not None:
+            self._wanted = False
+            if self._asking is not None:
+                self._asking.cancel()
+            self._show_ask()
+        elif self.opening.busy:
+            self.opening.cancel()
             self.work.hide()
-            self._show_log(None)
-        elif self._folding is not None:
-            self._folding.cancel()
+            if self._log is None:
+                self._show_log(None)
 
-    def _tell_opening(self, job: Job, done: int, total: int) -> None:
-        if job is self._opening:
-            self.work.tell(done, total, tr("log.opening_of", done=size_text(done), total=size_text(total)))
-
-    def _opened(self, job: Job, log: LogFile) -> None:
-        if job is not self._opening:
-            log.close()
-            return
-        self._opening = None
+    def _opened(self, log: LogFile) -> None:
         self._show_log(log)
         self.question.setFocus()
         self.work.begin(tr("log.folding"))
-        folding = self._folding = self._engine.fold_log(log)
-        folding.progressed.connect(lambda done, total: self._tell_folding(folding, done, total))
-        folding.done.connect(lambda _: self._folded(folding))
-        folding.failed.connect(lambda error: self._failed(folding, error))
-        if self._engine.info is not None:
-            self._count()
+        self.opening.fold(log)
+        self.opening.count(log)
 
-    def _tell_folding(self, job: Job, done: int, total: int) -> None:
-        if job is self._folding and self._asking is None:
-            self.work.tell(done, total, tr("log.folding_of", share=f"{done / max(total, 1):.0%}"))
-
-    def _folded(self, job: Job) -> None:
-        if job is self._folding and self._log is not None:
-            self._folding = None
-            if self._asking is None:
-                self.work.hide()
-            self.reader.show_templates(self._log.templates)
-            self._show_facts()
-
-    def _count(self) -> None:
+    def _folded(self) -> None:
         assert self._log is not None
-        job = self._counting = self._engine.count_log(self._log)
-        job.done.connect(lambda _: self._show_facts())
-        job.failed.connect(lambda error: self._failed(job, error))
+        self.work.hide()
+        self.reader.show_templates(self._log.templates)
+        self._show_facts()
+        if self._wanted:
+            self._wanted = False
+            self.ask()
 
-    def _failed(self, job: Job, error: EngineError) -> None:
-        """Opening, folding or counting came to nothing."""
-        if job is self._opening:
-            self._opening = None
-            self._show_log(None)
-        elif job is self._folding:
-            self._folding = None
-        elif job is not self._counting:
-            return
-        if self._asking is None:
+    def _failed(self, error: EngineError) -> None:
+        self._wanted = False
+        if not self.opening.busy and self._asking is None:
             self.work.hide()
-        if error.code != "cancelled":
-            self._say_fault(error)
+        if self._log is None:
+            self._show_log(None)
+        self._show_ask()
+        self._say_fault(error)
 
     # Asking
 
     def ask(self) -> None:
-        """Asks the question of the lines that are shown; stops when one is being asked already."""
-        if self._asking is not None:
-            self._asking.cancel()
+        """Asks the question of the lines that are shown, once they are folded; stops one that is being asked."""
+        if self._wanted or self._asking is not None:
+            self.stop()
             return
         question = self.question.text().strip()
         if self._log is None or self._engine.info is None or not question:
@@ -259,6 +233,12 @@ class LogSearchPanel(QWidget):
         self.fault.hide()
         self.answer.hide()
         self.reader.show_ranking(())
+        if not self._log.is_folded:
+            self._wanted = True
+            self.work.show()
+            self.opening.fold(self._log)
+            self._show_ask()
+            return
         job = self._asking = self._engine.locate(self._log, question, self.reader.rows)
         job.progressed.connect(lambda done, total: self._tell_asking(job, done, total))
         job.done.connect(lambda asked: self._answered(job, asked))
@@ -278,7 +258,9 @@ class LogSearchPanel(QWidget):
         self.reader.show_ranking([hit.row for hit in asked.hits])
         where = tr("log.these_lines") if self.reader.rows is not None else tr("log.this_log")
         self.answer.show()
-        self.answer.show_answer(ranking, found=asked.found, timing=stages_text(asked), where=where)
+        self.answer.show_answer(
+            ranking, found=asked.found, timing=stages_text(asked), where=where, note=note_text(asked)
+        )
 
     def _unanswered(self, job: Job, error: EngineError) -> None:
         if job is self._asking:
@@ -288,8 +270,7 @@ class LogSearchPanel(QWidget):
 
     def _end_asking(self) -> None:
         self._asking = None
-        if self._folding is None:
-            self.work.hide()
+        self.work.hide()
         self._show_ask()
 
     def _forget_answer(self) -> None:

@@ -7,7 +7,7 @@ from ignis_desktop.widgets.texts import tr
 from ignis_desktop.widgets.work_line import span_text
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-_STAGES = ("split", "fold", "read", "choose")
+_STAGES = ("fold", "read", "choose")
 
 
 def size_text(size: int) -> str:
@@ -33,7 +33,7 @@ def facts(log: LogFile) -> str:
     parts = [tr("log.lines" if log.lines != 1 else "log.one_line", count=f"{log.lines:,}"), size_text(log.size)]
     if log.tokens is not None:
         parts.append(tr("log.tokens", count=count_text(log.tokens)))
-    if log.folded:
+    if log.is_folded:
         count = len(log.templates)
         parts.append(tr("log.folded" if count != 1 else "log.folded_one", count=f"{count:,}"))
     return " · ".join(parts)
@@ -43,6 +43,12 @@ def stages_text(asked: Asked) -> str:
     """ "fold 0.8 s · read 1.2 s · choose 0.1 s"."""
     named = [(name, asked.stages[name]) for name in _STAGES if name in asked.stages]
     return " · ".join(tr(f"log.stage_{name}", time=_milliseconds(ms)) for name, ms in named)
+
+
+def note_text(asked: Asked) -> str:
+    """How many lines answer, when that was asked, and what was not read."""
+    counted = tr("log.counted", count=f"{asked.count:,}") if asked.count is not None else ""
+    return " ".join(filter(None, (counted, asked.note)))
 
 
 def _milliseconds(ms: float) -> str:

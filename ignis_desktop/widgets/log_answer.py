@@ -60,6 +60,8 @@ class LogAnswer(QFrame):
         middle.addWidget(self.sure)
         middle.addSpacing(8)
         middle.addWidget(self.timing, 1)
+        self.note = QLabel(wordWrap=True)
+        self.note.setProperty("kind", "small")
         self._links = QHBoxLayout()
         self._links.setSpacing(4)
         self._others = QLabel()
@@ -72,6 +74,7 @@ class LogAnswer(QFrame):
         layout.setSpacing(4)
         layout.addLayout(top)
         layout.addLayout(middle)
+        layout.addWidget(self.note)
         layout.addLayout(self._links)
 
     @property
@@ -83,18 +86,20 @@ class LogAnswer(QFrame):
         """Which of the ranking was chosen last."""
         return self._chosen
 
-    def show_answer(self, ranking: Sequence[Ranked], *, found: bool, timing: str, where: str) -> None:
-        """``where``: what was searched when nothing was found, for "not in …"."""
+    def show_answer(self, ranking: Sequence[Ranked], *, found: bool, timing: str, where: str, note: str = "") -> None:
+        """``where``: what was searched when nothing was found, for "not in …"; ``note``: what else is to be known."""
         self._ranking = tuple(ranking)
-        best = self._ranking[0]
-        self.title.setText(tr("log.line", line=f"{best.line:,}") if found else tr("log.not_found", where=where))
-        self.text.set_text(best.text.strip() if found else "")
-        self.copy.setVisible(found)
-        self.bar.setVisible(found)
-        self.bar.show_share(best.share)
-        self.sure.setVisible(found)
-        self.sure.setText(tr("log.sure", share=share_text(best.share)))
+        best = self._ranking[0] if found else None
+        self.title.setText(tr("log.not_found", where=where) if best is None else tr("log.line", line=f"{best.line:,}"))
+        self.text.set_text("" if best is None else best.text.strip())
+        for widget in (self.copy, self.bar, self.sure):
+            widget.setVisible(found)
+        if best is not None:
+            self.bar.show_share(best.share)
+            self.sure.setText(tr("log.sure", share=share_text(best.share)))
         self.timing.set_text(timing)
+        self.note.setText(note)
+        self.note.setVisible(bool(note))
         self._fill_links(1 if found else 0)
         self._others.setText(tr("log.runners_up") if found else tr("log.closest"))
         self._others.setVisible(bool(self.links))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -56,8 +57,8 @@ def read(panel: LogSearchPanel, qtbot) -> Callable[[Path], LogFile]:
 
     def open_one(path: Path) -> LogFile:
         panel.open(path)
-        qtbot.waitUntil(lambda: panel._log is not None and panel._log.folded, timeout=30_000)
-        qtbot.waitUntil(lambda: panel._folding is None, timeout=5000)
+        qtbot.waitUntil(lambda: panel._log is not None and panel._log.is_folded, timeout=30_000)
+        qtbot.waitUntil(lambda: not panel.opening.busy, timeout=5000)
         assert panel._log is not None
         return panel._log
 
@@ -154,7 +155,11 @@ def test_the_answer_is_shown_and_gone_to(panel: LogSearchPanel, read, path: Path
     ranking = panel.answer.ranking
     assert 2 <= len(ranking) <= 5
     assert [ranked.share for ranked in ranking] == sorted((ranked.share for ranked in ranking), reverse=True)
-    assert "read " in panel.answer.timing.text
+    fold, read_, choose = panel.answer.timing.text.split(" · ")
+    assert fold.startswith("fold ")
+    assert not fold.startswith("fold 0 ")
+    assert read_.startswith("read ")
+    assert choose.startswith("choose ")
     assert "choose" in panel.answer.timing.text
     view = panel.reader.view
     for ranked in ranking:
@@ -202,18 +207,64 @@ def test_a_question_can_be_stopped(panel: LogSearchPanel, opened: Opened, read, 
     assert not panel.answer.isVisible()
 
 
-def test_too_much_to_ask_about_is_said_at_once(
-    panel: LogSearchPanel, read, path: Path, qtbot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read(path)
-    monkeypatch.setattr(log_file, "ASK_BYTES", 1000)
-    ask(panel, qtbot)
-    assert "too many to ask about at once" in panel.fault.text()
-    panel.reader._show_only(panel._log.templates[1].number)
+def test_only_the_lines_that_are_shown_are_asked(panel: LogSearchPanel, read, path: Path, qtbot) -> None:
+    log = read(path)
+    panel.reader._show_only(log.templates[1].number)
     assert panel.question.placeholderText() == "Ask this line"
     ask(panel, qtbot)
     assert [ranked.line for ranked in panel.answer.ranking] == [ERROR]
-    assert not panel.fault.isVisible()
+    assert panel.reader.view.count == 1
+
+
+def test_what_was_counted_and_left_out_is_said(
+    panel: LogSearchPanel, read, path: Path, qtbot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read(path)
+    locate = log_file.locate
+    changes = {"found": False, "ranking": (), "count": 3, "note": "No line is of that time."}
+    monkeypatch.setattr(log_file, "locate", lambda *a, **k: replace(locate(*a, **k), **changes))
+    ask(panel, qtbot)
+    assert panel.answer.note.text() == "3 lines answer. No line is of that time."
+    assert panel.answer.links == []
+    panel.answer.step(1)
+    assert panel.answer.place == -1
+
+
+def test_a_question_waits_for_the_fold(
+    panel: LogSearchPanel, opened: Opened, path: Path, qtbot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, go = LogFile.fold, threading.Event()
+
+    def held(log: LogFile, on_bytes: Callable[[int, int], None]) -> None:
+        assert go.wait(20)
+        real(log, on_bytes)
+
+    monkeypatch.setattr(LogFile, "fold", held)
+    panel.question.setText("Which line?")
+    panel.open(path)
+    qtbot.waitUntil(lambda: panel._log is not None, timeout=10_000)
+    panel.ask()
+    assert panel.ask_button.text() == "Stop"
+    qtbot.keyClick(opened.window, Qt.Key.Key_Escape)
+    assert panel.ask_button.text() == "Ask"
+    panel.ask()
+    go.set()
+    qtbot.waitUntil(panel.answer.isVisible, timeout=30_000)
+    assert panel._log.is_folded
+
+
+@pytest.mark.parametrize(
+    ("text", "subject"),
+    [
+        ('{"id": 1, "name": "a"}\n{"id": 2, "name": "b"}\n', "Source"),
+        ("It was a long day. Nobody came to the shop before noon.\nThen the rain began.\n", "Source"),
+        (log_text(40 + ERROR), "Fold"),
+    ],
+)
+def test_records_and_prose_are_asked_as_such(read, tmp_path: Path, text: str, subject: str) -> None:
+    file = tmp_path / "some.txt"
+    file.write_text(text)
+    assert type(read(file).subject).__name__ == subject
 
 
 def test_find_text(panel: LogSearchPanel, opened: Opened, read, path: Path, qtbot) -> None:
@@ -288,6 +339,9 @@ def test_templates_filter_and_jump(panel: LogSearchPanel, read, path: Path, qtbo
     shown = reader._shown
     assert shown is not None
     assert shown.number(ERROR - 1) == ERROR + 1
+    reader.finder.edit.setText("ERROR")
+    reader.finder._search()
+    qtbot.waitUntil(lambda: reader.finder.state.text() == "Not in these lines", timeout=10_000)
     reader.go_to(ERROR - 1)
     assert reader.view.count == LINES
     assert reader.view.current == ERROR - 1
@@ -350,7 +404,7 @@ def test_a_file_is_replaced_while_it_is_read(panel: LogSearchPanel, path: Path, 
     other.write_text("one line\n")
     panel.open(path)
     panel.open(other)
-    qtbot.waitUntil(lambda: panel._log is not None and panel._folding is None, timeout=10_000)
+    qtbot.waitUntil(lambda: panel._log is not None and not panel.opening.busy, timeout=10_000)
     assert panel.strip.name.text == "other.log"
     assert panel.reader.view.count == 1
 
@@ -358,7 +412,7 @@ def test_a_file_is_replaced_while_it_is_read(panel: LogSearchPanel, path: Path, 
 def test_korean(open_window, path: Path, qtbot) -> None:
     panel = open_window("ko").window.log_search
     panel.open(path)
-    qtbot.waitUntil(lambda: panel._log is not None and panel._folding is None, timeout=10_000)
+    qtbot.waitUntil(lambda: panel._log is not None and not panel.opening.busy, timeout=10_000)
     assert panel.strip.facts.text.startswith("300줄")
 
 
