@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from engine.answers.heads import BUNDLED, HeadsError, load_heads, read_heads
+from engine.answers.readouts import Extent, Zoom
 from engine.checkpoint.catalogue import BUNDLED as EMBER
 from engine.config import ModelConfig
 
@@ -46,6 +47,18 @@ def test_a_list_is_read(tmp_path: Path) -> None:
     assert (readout.anchor, readout.baseline, readout.max_keys, readout.fallback) == (None, None, None, None)
 
 
+def test_how_boxes_and_second_looks_are_read(tmp_path: Path) -> None:
+    """Lists that say nothing of them have the usual box and no second look."""
+    plain = read_heads(write(tmp_path)).readouts["point"]
+    assert (plain.box, plain.zoom, plain.refuse_above) == (Extent(), None, 0.5)
+    entry = {"box": {"share": 0.1, "grow_y": 0}, "zoom": {"factor": 2.5, "below": 0, "cells": 400}, "refuse_above": 0.8}
+    readout = read_heads(write(tmp_path, entry)).readouts["point"]
+    assert readout.box == Extent(share=0.1, grow_y=0)
+    assert readout.zoom == Zoom(2.5, below=0, cells=400)
+    assert readout.refuse_above == 0.8
+    assert readout.zoom.runner_up == 0
+
+
 BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "no JSON": (lambda folder: (folder / "heads.json").write_text("{"), "cannot be read"),
     "other format": (lambda folder: write(folder, format=2), '"format": 1'),
@@ -67,6 +80,13 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "bad grid": (lambda folder: write(folder, {"skip_cells": {"32": [1]}}), "point.skip_cells"),
     "unknown fallback": (lambda folder: write(folder, {"fallback": "vote"}), "names 'vote'"),
     "bad threshold": (lambda folder: write(folder, {"found_threshold": True}), "point.found_threshold"),
+    "bad threshold of nothing": (lambda folder: write(folder, {"refuse_above": "half"}), "point.refuse_above"),
+    "box no object": (lambda folder: write(folder, {"box": 3}), "point.box must be null or an object of share"),
+    "box of an unknown measure": (lambda folder: write(folder, {"box": {"grow": 2}}), "point.box must be null"),
+    "box of no height": (lambda folder: write(folder, {"box": {"base_y": 0}}), "point.box.base_y must be a positive"),
+    "zoom without factor": (lambda folder: write(folder, {"zoom": {"span": 0.4}}), "point.zoom needs factor"),
+    "zoom to half a cell": (lambda folder: write(folder, {"zoom": {"factor": 2, "cells": 0.5}}), "positive whole"),
+    "zoom true": (lambda folder: write(folder, {"zoom": {"factor": True}}), "point.zoom.factor must be a positive"),
     "bad geometry": (lambda folder: write(folder, geometry=[1, 2]), '"geometry"'),
 }
 
