@@ -363,3 +363,16 @@ def test_train_resume_evaluate_and_export(folder, teacher, tmp_path):
     assert result["lines"]["logs, 60 lines: first"]["n"] > 1
     export.main(["bf16", str(second), str(tmp_path / "model.safetensors")])
     assert (tmp_path / "model.safetensors").stat().st_size > 10_000
+
+
+def test_a_run_can_continue_from_shipped_weights(tmp_path, tiny_folder):
+    """Every tensor under its name, as the engine reads it, to the training checkpoint's rounding."""
+    from engine.checkpoint.reader import open_checkpoint
+
+    export.main(["int8", str(tiny_folder), str(tmp_path / "from.int8.safetensors")])
+    found = checkpoint.load_int8(tmp_path / "from.int8.safetensors")
+    with open_checkpoint(tiny_folder) as shipped:
+        assert set(found) == set(shipped.names())
+        for name, tensor in found.items():
+            wanted = shipped.tensor(name)
+            assert (tensor - wanted).norm() <= 0.01 * wanted.norm(), name
