@@ -35,9 +35,9 @@ class ScreenAnswers:
 
     def _show_mark(self, asked: Asked | None) -> None:
         drawn = (asked, asked and asked.answer, asked and asked.stale)
-        if drawn == self._drawn:
+        if _same(drawn, self._drawn):
             return
-        fresh = asked is not None and asked.answer is not None and drawn[:1] == self._drawn[:1]
+        fresh = asked is not None and asked.answer is not None and _same(drawn[:1], self._drawn[:1])
         self._drawn = drawn
         answer = asked.answer if asked is not None and not asked.stale else None
         self._view.set_heat(_grey(answer.heat) if answer is not None else None)
@@ -49,14 +49,18 @@ class ScreenAnswers:
     def _show_bar(self, session: ScreenSession, snapshot: EngineSnapshot) -> None:
         asked, bar = session.shown, self._bar
         bar.set_hint(tr("screen.hint") if session.stage == "ready" else tr("screen.hint_early"))
-        told: tuple[object, ...] = (session.stage, session.fault)
+        failed = session.stage == "waiting" and snapshot.state == "failed"
+        told: tuple[object, ...] = (session.stage, session.fault, failed)
         if asked is not None:
             told = (*told, asked.number, asked.answer, asked.fault, asked.desktop)
-        begins, self._told = told != self._told, told
-        if session.stage in ("opening", "waiting", "encoding"):
+        begins, self._told = not _same(told, self._told), told
+        if failed:
+            if begins:
+                bar.show_fault(words.work(session, snapshot), mend=False)
+        elif session.stage in ("opening", "waiting", "encoding"):
             text = words.work(session, snapshot)
             if begins:
-                bar.show_work(text)
+                bar.show_work(text, stops=session.stage != "waiting")
             bar.work.tell(*session.progress, text)
         elif begins:
             self._show_outcome(session, asked)
@@ -75,6 +79,13 @@ class ScreenAnswers:
             bar.show_answer(words.place(asked), words.detail(asked), tip=words.place_tip(asked, session.picture))
         else:
             bar.show_answer(tr("screen.not_found"), words.missing(asked), "warn", copies=False)
+
+
+def _same(first: tuple[object, ...], second: tuple[object, ...]) -> bool:
+    """Whether two states are one. Answers hold arrays, which know no plain equality: they are one object or two."""
+    pairs = zip(first, second, strict=False)
+    plain = (bool, int, str, tuple)
+    return len(first) == len(second) and all(a is b or (isinstance(a, plain) and a == b) for a, b in pairs)
 
 
 def _grey(heat: np.ndarray) -> QImage:

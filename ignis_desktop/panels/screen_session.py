@@ -28,7 +28,7 @@ Stage = Literal["empty", "opening", "waiting", "encoding", "ready", "failed"]
 asked; failed: the picture could not be encoded (``fault`` says why)."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Asked:
     """One question. ``answer`` and ``fault`` are empty while it is being asked."""
 
@@ -136,9 +136,10 @@ class ScreenSession(QObject):
         self.encode()
 
     def close(self) -> None:
-        """Ends what runs and frees the encoded picture."""
+        """Ends what runs and frees the encoded picture; nothing begins any more."""
         self._cancel_opening()
         self._drop()
+        self.picture, self.stage = None, "empty"
 
     def _drop(self) -> None:
         for job in (self._encoding, *self._asking.values()):

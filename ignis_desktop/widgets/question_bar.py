@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QFocusEvent
+from PySide6.QtGui import QFocusEvent, QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLineEdit, QMenu, QVBoxLayout, QWidget
 
 from ignis_desktop.widgets.buttons import IconButton, button
@@ -95,10 +95,10 @@ class QuestionBar(QFrame):
         for name, text in names.items():
             self._menu.addAction(text, partial(self.copied.emit, name))
 
-    def show_work(self, words: str) -> None:
-        """Something is under way."""
+    def show_work(self, words: str, *, stops: bool = True) -> None:
+        """Something is under way. ``stops``: whether a person may end it."""
         self._only(self.work)
-        self.work.begin(words)
+        self.work.begin(words, stoppable=stops)
 
     def show_fault(self, text: str, *, mend: bool) -> None:
         self._fault_text.setText(text)
@@ -155,6 +155,15 @@ class _Edit(QLineEdit):
         self._bar = bar
         self.setMaxLength(_LONGEST)
         self.setAccessibleName(tr("screen.question"))
+        self.setAcceptDrops(False)  # a picture dropped here is meant for the panel
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
+            copied = QGuiApplication.clipboard().mimeData()
+            if event.matches(QKeySequence.StandardKey.Paste) and (copied.hasImage() or copied.hasUrls()):
+                event.ignore()  # a copied picture is meant for the panel too
+                return False
+        return super().event(event)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)

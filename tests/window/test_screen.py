@@ -177,7 +177,14 @@ def test_pictures_are_dropped_and_pasted(panel: ScreenPanel, shot: Path, qtbot, 
     qtbot.keyClick(panel.view, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
     qtbot.waitUntil(lambda: panel.session.picture.image.size == (90, 60), timeout=10_000)
     assert panel.session.picture.image.getpixel((0, 0)) == (255, 255, 255)
+    larger = image.scaled(120, 60)
+    qapp.clipboard().setImage(larger)
+    panel.bar.edit.setFocus()
+    qtbot.keyClick(panel.bar.edit, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
+    qtbot.waitUntil(lambda: panel.session.picture.image.size == (120, 60), timeout=10_000)
     qapp.clipboard().setText("no picture")
+    qtbot.keyClick(panel.bar.edit, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
+    assert panel.bar.edit.text() == "no picture"
     panel.paste()
     assert "no picture to paste" in panel._toast._text.text()
 
@@ -529,6 +536,19 @@ def test_a_model_without_eyes_says_so(qapp: QApplication, qtbot, tmp_path: Path,
     assert session.fault
     session.close()
     assert thread.stop()
+
+
+def test_a_model_that_failed_is_no_progress(panel: ScreenPanel, shot: Path, qtbot) -> None:
+    panel.session.open_file(shot)
+    read(panel, qtbot)
+    panel.session._enter("waiting")
+    panel.show_snapshot(replace(panel._engine.snapshot, state="loading", progress=0.4))
+    assert panel.bar.work.isVisible()
+    assert not panel.bar.work.stop.isVisible()
+    assert "40%" in panel.bar.work.words.text
+    panel.show_snapshot(replace(panel._engine.snapshot, state="failed", reason="No memory is left."))
+    assert "No memory is left." in panel.bar._fault_text.text()
+    assert not panel.bar.work.isVisible()
 
 
 def test_a_large_picture_does_not_hold_the_window_up(panel: ScreenPanel, tmp_path: Path, qtbot) -> None:
