@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import base64
 import codecs
-import gzip
-import re
 import sys
-import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ignis_desktop.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from engine.answers.fold.source import Source
 
 STANDARD_INPUT = "-"
 _BOMS = (
@@ -24,18 +27,21 @@ _BOMS = (
 )
 # A log may hold a block of zeros from a crash and some foreign bytes; more than this is no text.
 UNREADABLE_SHARE = 0.3
-_GZIP = b"\x1f\x8b"
-_ZSTD = b"\x28\xb5\x2f\xfd"
-# What str.splitlines takes for the end of a line and editors, sed and grep do not.
-_OTHER_BREAKS = re.compile("[\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
+_HEAD_ROWS = 200
 
 
 def read_bytes(name: str) -> bytes:
     """A file's content; ``-`` is standard input. Raises ``CommandError``."""
     if name == STANDARD_INPUT:
         return sys.stdin.buffer.read()
-    try:
+    with _readable(name):
         return Path(name).read_bytes()
+
+
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    try:
+        yield
     except FileNotFoundError:
         raise CommandError(f"There is no file {name}.") from None
     except IsADirectoryError:
@@ -44,24 +50,6 @@ def read_bytes(name: str) -> bytes:
         raise CommandError(f"{name} may not be read by this user.") from None
     except OSError as fault:
         raise CommandError(f"{name} cannot be read: {fault.strerror or fault}.") from fault
-
-
-def decompress(data: bytes, name: str) -> bytes:
-    """What gzip or Zstandard packed, told by its first bytes and not by the file's name; anything else as it is."""
-    if data.startswith(_GZIP):
-        try:
-            return gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as fault:
-            raise CommandError(f"{name} is damaged gzip data: {fault}.") from fault
-    if data.startswith(_ZSTD):
-        import zstandard
-
-        try:
-            with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
-                return reader.read()
-        except zstandard.ZstdError as fault:
-            raise CommandError(f"{name} is damaged Zstandard data: {fault}.") from fault
-    return data
 
 
 def decode(data: bytes) -> str:
@@ -82,29 +70,32 @@ def decode(data: bytes) -> str:
     return data.decode("utf-8", errors="replace")
 
 
-def lines_of(text: str) -> list[str]:
-    """The lines of a text as editors, sed and grep count them: ended by LF or CR LF, or by CR where there is no LF.
+def open_text(name: str) -> Source:
+    """A text file of any size (``-``: standard input), unpacked, its lines found; close it when done.
 
-    Other characters that break lines somewhere become spaces, so that whoever counts, counts the same.
+    Raises:
+        CommandError: it cannot be read, or there is no text in it.
     """
-    unified = text.replace("\r\n", "\n")
-    if "\n" not in unified:
-        unified = unified.replace("\r", "\n")
-    lines = _OTHER_BREAKS.sub(" ", unified).split("\n")
-    if lines and not lines[-1]:
-        lines.pop()
-    return lines
+    from engine.answers.fold.source import Source
+    from engine.messages import EngineError
 
-
-def read_lines(name: str) -> list[str]:
-    """The lines of a text file (``-``: standard input). Raises ``CommandError``, also when there is no text in it."""
-    data = decompress(read_bytes(name), name)
-    if not data.strip():
-        raise CommandError(f"{label(name)} is empty.")
-    text = decode(data)
-    if text.count("\0") + text.count("\ufffd") > UNREADABLE_SHARE * len(text):
-        raise CommandError(f"{label(name)} is not a text in UTF-8, UTF-16 or UTF-32.")
-    return lines_of(text)
+    with _readable(name):
+        if name != STANDARD_INPUT:
+            Path(name).open("rb").close()  # the reasons that people meet, in their words
+        try:
+            source = Source(sys.stdin.buffer if name == STANDARD_INPUT else Path(name))
+        except EngineError as fault:
+            raise CommandError(fault.message) from fault
+    try:
+        head = "".join(source.row(row) for row in range(min(source.rows, _HEAD_ROWS)))
+        if not head.strip("\ufeff \t") and not any(line.strip() for line in source.every_line()):
+            raise CommandError(f"{label(name)} is empty.")
+        if head.count("\0") + head.count("\ufffd") > UNREADABLE_SHARE * len(head):
+            raise CommandError(f"{label(name)} is not a text in UTF-8 or UTF-16.")
+    except BaseException:
+        source.close()
+        raise
+    return source
 
 
 def read_prompt(prompt: str) -> str:

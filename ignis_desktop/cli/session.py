@@ -21,6 +21,8 @@ from ignis_desktop.cli.progress import ProgressLine
 if TYPE_CHECKING:
     import httpx
 
+    from engine import Engine
+
 KEY_VARIABLE = "IGNIS_API_KEY"
 PROBE_SECONDS = 2.0
 READY_POLL_SECONDS = 0.05
@@ -90,8 +92,23 @@ def connected(connection: ConnectionOptions, command: str) -> Iterator[Session]:
     name = f"ignis-{command}/{__version__}-{os.getpid()}"
     with _server(connection) as (url, key), _client(url, key, name) as client:
         session = Session(client, name)
-        _wait_ready(session)
+        _wait_ready(session.engine_state)
         yield session
+
+
+@contextmanager
+def own_engine(connection: ConnectionOptions) -> Iterator[Engine | None]:
+    """A loaded engine of this process; ``None`` when a server is to answer: the one at ``--connect`` or the one that is
+    running. Raises ``CommandError`` when it cannot be loaded."""
+    if connection.connect or (not connection.engine.any_given and _running() is not None):
+        yield None
+        return
+    from ignis_desktop.cli.engine_process import engine_running
+    from ignis_desktop.server.snapshot_json import engine_json
+
+    with engine_running(connection.engine) as engine:
+        _wait_ready(lambda: engine_json(engine.snapshot()))
+        yield engine
 
 
 def _server(connection: ConnectionOptions) -> AbstractContextManager[tuple[str, str | None]]:
@@ -159,12 +176,12 @@ def _client(url: str, key: str | None, name: str) -> httpx.Client:
         raise CommandError(f"{url} is no address: {fault}.") from fault
 
 
-def _wait_ready(session: Session) -> None:
+def _wait_ready(engine_state: Callable[[], dict[str, Any]]) -> None:
     """Returns when the engine serves. Raises ``CommandError`` when it failed or is closing."""
     line = ProgressLine()
     try:
         while True:
-            state = session.engine_state()
+            state = engine_state()
             if state.get("state") == "ready":
                 return
             if state.get("state") in ("failed", "draining", "closed"):

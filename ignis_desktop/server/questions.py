@@ -26,6 +26,7 @@ class LocateQuestion:
     instructions: str
     kind: Kind
     top: int
+    within: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,8 @@ def _locate(evidence: Evidence, question: str, instructions: str, raw: Mapping[s
     if kind not in get_args(Kind):
         raise fault(question, "kind", f"kind must be one of {', '.join(get_args(Kind))}, not {kind!r}.")
     top = _whole(question, raw, "top", 1, MAX_TOP, MAX_TOP)
-    return LocateQuestion(question, _read(evidence, question, raw), instructions, kind, top)
+    text = _read(evidence, question, raw)
+    return LocateQuestion(question, text, instructions, kind, top, raw.get("within") or "")
 
 
 def _point(evidence: Evidence, question: str, instructions: str, raw: Mapping[str, Any]) -> PointQuestion:

@@ -145,6 +145,30 @@ class TestLocate:
         assert answer["line"] == 19
         assert [str(rank["line"]) for rank in answer["ranking"]] == [line.partition("\t")[0] for line in lines]
 
+    def test_an_engine_of_its_own_reads_the_file_where_it_lies(
+        self, ignis: CommandLine, log: Path, tiny_folder: Path
+    ) -> None:
+        done = ignis.run("locate", str(log), "How many errors say deadlock detected?", "--model", str(tiny_folder))
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith("19\t")
+        assert "1 line answers." in done.stderr
+
+    def test_nothing_of_that_time(self, ignis: CommandLine, log: Path, tiny_folder: Path) -> None:
+        done = ignis.run("locate", str(log), "What happened before 1999-01-01?", "--model", str(tiny_folder))
+        assert (done.returncode, done.stdout) == (3, "")
+        assert f"not found in {log}" in done.stderr
+        assert "No line is of that time." in done.stderr
+
+    def test_a_file_that_is_too_large_to_send(self, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        from ignis_desktop.cli import locate as command
+        from ignis_desktop.cli.errors import CommandError
+        from ignis_desktop.cli.inputs import open_text
+        from ignis_desktop.cli.options import ConnectionOptions, EngineOptions
+
+        monkeypatch.setattr(command, "SENT", 100)
+        with open_text(str(log)) as source, pytest.raises(CommandError, match="--lanes 1"):
+            command._asked(ConnectionOptions("nowhere", EngineOptions()), source, str(log), "which?", "auto", 1)
+
 
 class TestPoint:
     def test_points_inside_and_marks_them(self, served: Served, tmp_path: Path) -> None:

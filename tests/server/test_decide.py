@@ -51,6 +51,19 @@ def test_elements_of_an_array_are_segments(http: httpx.Client) -> None:
     answer = body["answers"]["q"]
     assert answer["segment"] in (0, 1, 2)
     assert f'"id": {answer["segment"]}' in answer["value"]
+    assert answer["kind"] == "records"
+    assert answer["pointers"][0] == f"/items/{answer['segment']}"
+
+
+def test_what_the_index_answers(http: httpx.Client) -> None:
+    questions = {
+        "count": {"type": "locate", "instructions": "How many GET requests are there?", "kind": "log"},
+        "never": {"type": "locate", "instructions": "What happened after 11:00?", "kind": "log"},
+    }
+    answers = http.post("/v1/decide", json={"state": LOG, "questions": questions}).json()["answers"]
+    assert (answers["count"]["count"], answers["count"]["line"]) == (2, 1)
+    assert (answers["never"]["found"], answers["never"]["line"], answers["never"]["ranking"]) == (False, None, [])
+    assert "No line" in answers["never"]["note"]
 
 
 @pytest.mark.parametrize(

@@ -60,8 +60,10 @@ class Words:
 
 def terms_of(question: str) -> list[Term]:
     """The words of a question that say what is looked for; if it has no others, all of them."""
-    found = dict.fromkeys(word.lower() for word in _WORD.findall(question))
-    chosen = [word for word in found if word not in _STOP] or list(found)
+    written = _WORD.findall(question)
+    found = dict.fromkeys(word.lower() for word in written)
+    shouted = {word.lower() for word in written if word.isupper() and len(word) > 1}  # GET is no common word
+    chosen = [word for word in found if word not in _STOP or word in shouted] or list(found)
     return list(dict.fromkeys(_term(word) for word in sorted(chosen, key=len, reverse=True)[:MOST]))
 
 

@@ -15,7 +15,7 @@ from engine.answers.asking import Cancelled, CancelledError, OnProgress, Terms, 
 from engine.answers.fold.fold import Fold
 from engine.answers.fold.index import Restriction, read_question
 from engine.answers.fold.select import select
-from engine.answers.fold.source import Source
+from engine.answers.fold.source import OnBytes, Source
 from engine.answers.locate.answer import LocateAnswer, Ranked
 from engine.answers.locate.choice import chosen_by_labels
 from engine.answers.locate.corpus import Corpus, LogCorpus, Units
@@ -49,6 +49,7 @@ def locate(
     client: str = "",
     deadline: float | None = None,
     on_progress: OnProgress | None = None,
+    on_fold: OnBytes | None = None,
     cancelled: Cancelled | None = None,
 ) -> LocateAnswer:
     """Find the line, sentence or record of ``state`` that answers ``question``.
@@ -59,6 +60,7 @@ def locate(
         within: JSON pointer of the array in the text whose elements are the records.
         rows: only these rows of a log may answer; sorted.
         top: candidates in the ranking, 1 to 100.
+        on_fold: called with (bytes folded, bytes in all) before anything is read.
 
     Raises:
         RequestError: an empty text or question, an unknown kind, a model without a head list for lines.
@@ -70,11 +72,13 @@ def locate(
         raise RequestError(f"top must be 1 to 100, not {top}.", code="bad_top", param="top")
     terms = Terms(request_class, client, deadline, cancelled)
 
-    def alive(_done: int, _size: int) -> None:
+    def alive(folded_bytes: int, size: int) -> None:
         if cancelled is not None and cancelled():
             raise CancelledError("Cancelled.", code="cancelled")
         if deadline is not None and time.monotonic() >= deadline:
             raise DeadlineError("The deadline passed while the text was folded.", code="deadline_exceeded")
+        if on_fold is not None:
+            on_fold(folded_bytes, size)
 
     with ExitStack() as opened:
         corpus = corpus_of(opened, state, kind, within, alive)

@@ -24,6 +24,7 @@ from ignis_desktop.server.errors import ApiError
 from ignis_desktop.server.evidence import Evidence
 from ignis_desktop.server.guard import client_name
 from ignis_desktop.server.images import Picture, decode_picture
+from ignis_desktop.server.locate_json import locate_json
 from ignis_desktop.server.places import box_pixels, place_json
 from ignis_desktop.server.questions import Checked, LabelQuestion, LocateQuestion, PointQuestion, check, fault
 from ignis_desktop.server.state import state_of
@@ -204,19 +205,7 @@ class Answers:
         self._observe("locate", found.found, time.perf_counter() - began)
         self.input_tokens += found.input_tokens
         self.cached_tokens += found.cached_tokens
-        self.answers[question.id] = {
-            "type": "locate",
-            "found": found.found,
-            "segment": found.segment,
-            "line": found.line,
-            "value": found.value,
-            "confidence": found.confidence,
-            "ranking": [
-                {"segment": rank.segment, "line": rank.line, "value": rank.value, "confidence": rank.confidence}
-                for rank in found.ranking
-            ],
-            "timing_ms": {stage: round(ms, 3) for stage, ms in found.timing_ms.items()},
-        }
+        self.answers[question.id] = locate_json(found, question.within)
 
     def _point(self, image: int, questions: list[PointQuestion]) -> None:
         picture = self.pictures[image]
