@@ -227,7 +227,7 @@ class Screen:
                 one.seconds += 1
         for one in asked:
             if one.look is not None and one.error is None and id(one) in found:
-                one.look = combine(one.look, found[id(one)], self._readout.refuse_above)
+                one.look = combine(one.look, found[id(one)], self._readout)
 
     def _look(self, one: _Asked, framed: Framed, outcome: tuple[Scores | None, Finished] | EngineError) -> Look | None:
         """The look that a request brought, in the picture's pixels where it is the whole picture's; a fault is the

@@ -54,6 +54,13 @@ class Box:
     def moved(self, x: float, y: float) -> Box:
         return Box(self.x0 + x, self.y0 + y, self.x1 + x, self.y1 + y)
 
+    def as_large_as(self, other: Box) -> Box:
+        """Around its own centre, each side as long as the longer one of both."""
+        x, y = self.centre
+        half_x = max(self.x1 - self.x0, other.x1 - other.x0) / 2
+        half_y = max(self.y1 - self.y0, other.y1 - other.y0) / 2
+        return Box(x - half_x, y - half_y, x + half_x, y + half_y)
+
     def overlap(self, other: Box) -> float:
         """Intersection over union, 0 to 1."""
         width = min(self.x1, other.x1) - max(self.x0, other.x0)

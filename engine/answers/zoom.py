@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image
 
 from engine.answers.looks import Look
-from engine.answers.readouts import Zoom
+from engine.answers.readouts import Readout, Zoom
 from engine.answers.regions import place_of, runner_up
 
 NOTCH = 16
@@ -75,22 +75,25 @@ def _around(zoom: Zoom, centre: tuple[float, float], size: tuple[int, int], cell
     return Crop(x0, y0, x0 + sides[0], y0 + sides[1], width * cell, height * cell)
 
 
-def combine(first: Look, seconds: Sequence[Look], refuse_above: float) -> Look:
+def combine(first: Look, seconds: Sequence[Look], readout: Readout) -> Look:
     """What both looks say: the second look's place that is likeliest under both, or the first look's where no crop
     shows anything. All in pixels of the picture, the heat stays the first look's.
 
     The first look's say in a second look's place is its share of attention there, one cell around included. The
-    confidence is the geometric mean of that and of the second look's own.
+    confidence is the geometric mean of that and of the second look's own. A box that one map of attention shows is at
+    least a cell or so large, whatever a cell shows: such a box keeps the first look's size where that is larger.
     """
     best, likeliest = first, -1.0
     for second in seconds:
-        if second.nothing >= refuse_above:
+        if second.nothing >= readout.refuse_above:
             continue
         share = share_at(first, second)
         if share * second.confidence > likeliest:
             likeliest = share * second.confidence
             nothing = float(np.sqrt(first.nothing * second.nothing))
-            best = replace(second, confidence=float(np.sqrt(likeliest)), nothing=nothing, heat=first.heat)
+            box = second.box if readout.anchor is not None else second.box.as_large_as(first.box)
+            sure = float(np.sqrt(likeliest))
+            best = replace(second, box=box, confidence=sure, nothing=nothing, heat=first.heat)
     return best
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from PIL import Image
 
 from engine.answers.looks import Framed, Look
 from engine.answers.point import Screen
-from engine.answers.readouts import Zoom
+from engine.answers.readouts import Readout, Zoom
 from engine.answers.regions import Box
 from engine.answers.zoom import Crop, combine, crops, share_at
 from tests.conftest import LoadTiny
@@ -93,20 +94,27 @@ def test_both_looks_together() -> None:
     first.heat[3, 3], first.heat[20, 50] = 0.5, 0.4
     near = look(105, 98, confidence=0.9)
     assert share_at(first, near) == pytest.approx(0.5)
-    both = combine(first, [near], 0.5)
+    both = combine(first, [near], SUMMED)
     assert (both.x, both.y, both.box) == (near.x, near.y, near.box)
+    # A box of one map keeps the larger size; the box that a set agrees on is taken as it is.
+    wide = replace(first, box=Box(50, 95, 170, 101))
+    assert combine(wide, [near], SUMMED).box == Box(45, 89, 165, 107)
+    assert combine(wide, [near], replace(SUMMED, anchor=(3, 0))).box == near.box
     assert both.confidence == pytest.approx((0.5 * 0.9) ** 0.5)
     assert both.heat is first.heat
     # A second look that is surer about the second best place outweighs the first one's order.
     other = look(50.5 * 32, 20.5 * 32.7, confidence=0.95)
     faint = look(105, 98, confidence=0.2)
-    assert combine(first, [faint, other], 0.5).x == other.x
+    assert combine(first, [faint, other], SUMMED).x == other.x
     # One that shows nothing does not count; where none shows anything the first look stands.
     gone = look(105, 98, confidence=0.99, nothing=0.7)
-    assert combine(first, [gone, other], 0.5).x == other.x
-    assert combine(first, [gone], 0.5) is first
+    assert combine(first, [gone, other], SUMMED).x == other.x
+    assert combine(first, [gone], SUMMED) is first
     # Where the looks disagree there is little confidence.
-    assert combine(first, [look(1500, 200, confidence=0.9)], 0.5).confidence < 0.01
+    assert combine(first, [look(1500, 200, confidence=0.9)], SUMMED).confidence < 0.01
+
+
+SUMMED = Readout("point", "image", ("{image}", "{query}"), ((3, 0),), 1.0, "sum", "peak_3x3")
 
 
 def picture() -> Image.Image:
@@ -142,7 +150,9 @@ def test_a_second_look_reads_the_enlarged_crop(zooming, load_tiny: LoadTiny) -> 
     shown = framed.look(scores)
     down, across = (crop.y1 - crop.y0) / framed.grid[0], (crop.x1 - crop.x0) / framed.grid[1]
     assert answer.pixels == pytest.approx((crop.x0 + shown.x * across, crop.y0 + shown.y * down), abs=1e-3)
-    assert crop.x0 <= answer.box[0] < answer.box[2] <= crop.x1
+    middle = shown.shown_at(crop.x0, crop.y0, (across, down)).box.centre[0]
+    inside = min(middle, 450 - middle)  # half of the box lies within the picture at least
+    assert answer.box[2] - answer.box[0] >= min(once.box[2] - once.box[0], inside) - 1e-3
     share = share_at(
         Look(0, 0, Box(0, 0, 1, 1), 0, 0, 0, once.heat.astype(np.float64), (450 / columns, 300 / rows)),
         shown.shown_at(crop.x0, crop.y0, (across, down)),
