@@ -18,7 +18,7 @@ import numpy.typing as npt
 from engine.answers.fold.fold import Fold, fold
 from engine.answers.fold.records import find_records
 from engine.answers.fold.render import template_text
-from engine.answers.fold.source import Block, OnBytes, Source
+from engine.answers.fold.source import LONGEST, Block, OnBytes, Source
 from engine.answers.locate import locate
 from engine.answers.segments import is_log
 from engine.messages import EngineError
@@ -30,9 +30,11 @@ if TYPE_CHECKING:
 
 Rows = npt.NDArray[np.int64]
 
+_PARSED = 8 << 20
+"""Bytes of JSON that are parsed at once."""
 _KEPT_ROWS = 1024
 _EXAMPLE = 300
-_SAMPLES, _SAMPLE_ROWS = 24, 40
+_SAMPLES, _SAMPLE_ROWS, _SAMPLE_CHARACTERS = 32, 40, 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ class LogFile:
         """Finds the templates; some seconds for a hundred megabytes."""
         began = time.monotonic()
         folded = fold(self.source, on_bytes)
-        self._is_log = is_log(self.source) and find_records(self.source) is None
+        self._is_log = _reads_as_log(self.source)
         listed = [template for template in folded.templates if not template.blank]
         firsts = self.source.lines_of(np.array([template.first for template in listed], np.int64)).tolist()
         self.templates = tuple(
@@ -154,14 +156,29 @@ class LogFile:
         return "\n".join(self.source.row(int(row)) for row in rows)
 
     def count_tokens(self, count: Callable[[str], int]) -> None:
-        """Estimates ``tokens`` from rows spread over the log."""
+        """Estimates ``tokens`` from rows spread over the log; a few at a time, as counting holds other threads up."""
         starts = np.unique(np.linspace(0, max(0, self.rows - _SAMPLE_ROWS), _SAMPLES).astype(np.int64)).tolist()
         size = tokens = 0
         for start in starts:
-            rows = range(start, min(start + _SAMPLE_ROWS, self.rows))
-            size += self.source.row_span(rows[-1])[1] - self.source.row_span(rows[0])[0]
-            tokens += count(self.text(rows) + "\n")
+            text = ""
+            for row in range(start, min(start + _SAMPLE_ROWS, self.rows)):
+                text += self.source.row(row) + "\n"
+                begin, end = self.source.row_span(row)
+                size += end - begin
+                if len(text) > _SAMPLE_CHARACTERS:
+                    break
+            tokens += count(text)
         self.tokens = max(1, round(tokens * self.size / max(size, 1)))
+
+
+def _reads_as_log(source: Source) -> bool:
+    """Whether a text is neither prose nor records. JSON that is parsed as a whole holds every thread up meanwhile, the
+    window's too, so that of much of it only the lines are asked."""
+    in_long_lines = (source.rows - source.lines) * LONGEST
+    array = source.row(0).lstrip("\ufeff \t").startswith("[") and source.size > _PARSED
+    if array or in_long_lines > _PARSED:
+        return True
+    return is_log(source) and find_records(source) is None
 
 
 @dataclass(frozen=True, slots=True)

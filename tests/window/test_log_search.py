@@ -259,6 +259,7 @@ def test_a_question_waits_for_the_fold(
         ('{"id": 1, "name": "a"}\n{"id": 2, "name": "b"}\n', "Source"),
         ("It was a long day. Nobody came to the shop before noon.\nThen the rain began.\n", "Source"),
         (log_text(40 + ERROR), "Fold"),
+        ("[" + ",".join(['{"id": 1}'] * 1_000_000) + "]", "Fold"),
     ],
 )
 def test_records_and_prose_are_asked_as_such(read, tmp_path: Path, text: str, subject: str) -> None:

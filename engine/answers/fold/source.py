@@ -166,12 +166,12 @@ class Source:
             raise IndexError(f"row {number} of {self.rows}")
         line = self.line_of(number)
         a, b = bisect_left(self._cut_lines, line), bisect_right(self._cut_lines, line)
-        start, stop = self._line_span(line) if a == b else (0, 0)
-        if a < b:
-            window = number - (line - 1 + a)
-            start = self._cut_starts[a + window - 1] if window else self._line_span(line)[0]
-            stop = self._cut_starts[a + window] if a + window < b else self._line_span(line)[1]
-        return start, stop
+        if a == b:
+            return self._line_span(line)
+        # A window of a line that may be the whole file: only what lies around it is looked at.
+        window = number - (line - 1 + a)
+        start = self._cut_starts[a + window - 1] if window else self._line_start(line)
+        return start, self._cut_starts[a + window] if a + window < b else self._line_end(start)
 
     def _ended(self, raw: bytes) -> bytes:
         """Rows of a block as they are folded, the last one with a newline too."""
@@ -194,6 +194,24 @@ class Source:
             if len(starts) > skip or stop == self.size:
                 first = begin if skip == 0 else begin + int(starts[skip - 1])
                 return first, begin + int(starts[skip]) if len(starts) > skip else self.size
+            reach *= 2
+
+    def _line_start(self, line: int) -> int:
+        """The first half of ``_line_span``, however long the line is."""
+        page = bisect_right(self._page_lines, line) - 1
+        begin, skip = self._page_starts[page], line - self._page_lines[page]
+        if skip == 0:
+            return begin
+        return begin + int(self._starts(begin, min(begin + _PAGE, self.size))[skip - 1])
+
+    def _line_end(self, start: int) -> int:
+        """Where the line ends that holds ``start``, its newline included."""
+        reach = _PAGE
+        while True:
+            stop = min(start + reach, self.size)
+            starts = self._starts(start, stop)
+            if len(starts) or stop == self.size:
+                return start + int(starts[0]) if len(starts) else self.size
             reach *= 2
 
     def _starts(self, start: int, stop: int) -> npt.NDArray[np.int64]:

@@ -99,6 +99,21 @@ def test_every_offset_of_crlf_at_a_block_edge(monkeypatch: pytest.MonkeyPatch) -
         check(Source(text), text)
 
 
+def test_a_row_of_a_huge_line_is_read_without_the_rest_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "short\n\n" + "word " * 400_000 + "\r\nlast\n"
+    source = Source(text)
+    read: list[int] = []
+    real = source._store.read
+    monkeypatch.setattr(source._store, "read", lambda start, stop: (read.append(stop - start), real(start, stop))[1])
+    rows = source.rows_of(3)
+    assert len(rows) > 400
+    for row in (rows[0], rows[len(rows) // 2], rows[-1]):
+        read.clear()
+        assert set(source.row(row).split()) == {"word"}
+        assert sum(read) < 64 << 10
+    assert source.row(rows[-1] + 1) == "last"
+
+
 def test_windows_of_a_line_hold_all_of_it_and_end_behind_spaces() -> None:
     line = "word " * 5000
     source = Source(f"first\n{line}\nlast")
