@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from ignis_desktop.bench.answers.cases import FOLDER, KINDS, SPLITS, Case, read_cases
 from ignis_desktop.bench.answers.documents import Unit, overlap, right, same_words, units_of
@@ -56,6 +58,18 @@ def test_other_words_are_other_words(asked: list[Group]) -> None:
         answers = [unit.text for unit in units if right(case, unit.line, unit.number, unit.text)]
         shares.append(max(overlap(case.question, answer) for answer in answers))
     assert sum(shares) / len(shares) < 0.2
+
+
+def test_every_screen_has_its_picture_and_its_boxes_lie_on_it() -> None:
+    sizes: dict[Path, tuple[int, int]] = {}
+    for case in read_screens(None):
+        if case.picture not in sizes:
+            with Image.open(case.picture) as opened:
+                sizes[case.picture] = opened.size
+        if case.box is not None:
+            left, top, right_edge, bottom = case.box
+            assert 0 <= left < right_edge <= sizes[case.picture][0], case
+            assert 0 <= top < bottom <= sizes[case.picture][1], case
 
 
 def test_no_source_is_in_two_splits(asked: list[Group]) -> None:

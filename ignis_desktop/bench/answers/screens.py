@@ -21,7 +21,7 @@ from ignis_desktop.cli.errors import CommandError
 if TYPE_CHECKING:
     from engine.engine import Engine
 
-SCREENS = FOLDER.parent / "screens"
+SCREENS = (FOLDER.parent / "screens", FOLDER / "screens")
 
 Box = tuple[float, float, float, float]
 
@@ -70,18 +70,20 @@ class Pointed:
 
 
 def read_screens(folder: Path | None, limit: int = 0) -> list[ScreenCase]:
-    """All questions about the screens of ``screens.json``; ``limit``: at most so many, from all pictures.
+    """All questions about the screens of a folder's ``screens.json``, or of both of the checkout; ``limit``: at most so
+    many, from all pictures.
 
     Raises ``CommandError`` when there are none.
     """
-    folder = folder or SCREENS
-    try:
-        rows = json.loads((folder / "screens.json").read_text(encoding="utf-8"))
-        cases = [case for row in rows for case in _cases_of(folder, row)]
-    except (OSError, ValueError, KeyError, TypeError) as fault:
-        raise CommandError(
-            f"No screens can be read from {folder} ({fault}). They come with the source checkout."
-        ) from fault
+    cases: list[ScreenCase] = []
+    for place in (folder,) if folder else SCREENS:
+        try:
+            rows = json.loads((place / "screens.json").read_text(encoding="utf-8"))
+            cases += [case for row in rows for case in _cases_of(place, row)]
+        except (OSError, ValueError, KeyError, TypeError) as fault:
+            raise CommandError(
+                f"No screens can be read from {place} ({fault}). They come with the source checkout."
+            ) from fault
     if limit and limit < len(cases):
         cases = [cases[i * len(cases) // limit] for i in range(limit)]
     return cases
