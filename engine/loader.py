@@ -154,7 +154,7 @@ def _describe(
         context_length=layout.max_context,
         vocabulary_size=config.text.vocab_size,
         vision=config.vision is not None,
-        locate=heads is not None and "line" in heads.readouts,
+        locate=heads is not None and heads.locates,
         point=heads is not None and "point" in heads.readouts,
         thinking=template.thinks,
         parameters=layout.parameters,

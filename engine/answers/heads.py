@@ -42,6 +42,11 @@ class HeadLists:
     geometry: tuple[int, int, int] | None = None
     """(hidden size, layers, query heads) of the model that the lists were published for."""
 
+    @property
+    def locates(self) -> bool:
+        """Whether one of them reads texts."""
+        return any(readout.over != "image" for readout in self.readouts.values())
+
     def fits(self, config: ModelConfig) -> bool:
         text = config.text
         return self.geometry in (None, (text.hidden_size, text.num_layers, text.num_heads))

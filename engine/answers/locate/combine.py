@@ -56,7 +56,7 @@ def evidence(readout: Readout, scores: Scores, baseline: Scores | None, lengths:
         votes = np.bincount(masses.argmax(1), minlength=len(lengths)) / len(masses)
         # Segments with as many votes, most of them none, are ranked by their lift over all heads.
         mean = masses.mean(0)
-        return Evidence(votes + mean / (2 * len(masses) * max(1e-12, float(np.abs(mean).max()))), votes)
+        return Evidence(votes + mean / (4 * len(masses) * max(1e-12, float(np.abs(mean).max()))), votes)
     total = np.mean([standardised(mass) for mass in masses], axis=0)
     weights = np.exp(total - total.max())
     return Evidence(total, weights / weights.sum())
