@@ -1,6 +1,8 @@
 #!/bin/bash
-# Runs real services on loopback, gives each an eventful minute and keeps what they wrote: capture.sh NAME DIRECTORY.
-# As root on Debian 12, in a folder of its own; each service is stopped again. host.sed takes the machine's name out.
+# Runs real services on loopback, gives each an eventful minute and keeps what they wrote: capture.sh NAME DIRECTORY,
+# NAME being java_app, gunicorn_app, mariadb_db, apache, prometheus_app, etcd_app, syslog_host or container.
+# As root on Debian 12 with those packages, one after the other; each is stopped again. syslog_host adds two users and a
+# crontab for two minutes. `clean` takes the machine's name, kernel and paths out.
 set -u
 here=$(cd "$(dirname "$0")" && pwd); name=$1; out=$2; work=$(mktemp -d); mkdir -p "$out"
 small=$work/small; mkdir "$small"; mount -t tmpfs -o size=2m tmpfs "$small"
