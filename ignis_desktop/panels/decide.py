@@ -36,15 +36,9 @@ _EVIDENCE, _QUESTIONS, _ANSWERS = range(3)
 
 
 class DecidePanel(QWidget):
-    def __init__(
-        self,
-        engine: EngineThread,
-        toast: Toast,
-        address: Callable[[], tuple[str, str]],
-        parent: QWidget | None = None,
-    ) -> None:
+    def __init__(self, engine: EngineThread, toast: Toast, address: Callable[[], tuple[str, str]]) -> None:
         """``address``: the server's base URL, ending in /v1, and its key."""
-        super().__init__(parent)
+        super().__init__()
         self._engine = engine
         self._toast = toast
         self._deciding: Job | None = None
@@ -212,6 +206,11 @@ class DecidePanel(QWidget):
     def stop(self) -> None:
         if self._deciding is not None:
             self._deciding.cancel()
+
+    def leave(self) -> None:
+        """The same when the window closes: what still comes of it is nobody's."""
+        self.stop()
+        self._deciding = None
 
     def _show_busy(self) -> None:
         self.decide_button.setText(tr("log.stop") if self._deciding is not None else tr("decide.decide"))

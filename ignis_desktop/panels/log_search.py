@@ -173,6 +173,7 @@ class LogSearchPanel(QWidget):
     def close_log(self) -> None:
         """Back to no file; what is being done with it ends."""
         self.stop()
+        self._asking = None  # what still comes of it is nobody's
         self.opening.cancel()
         log = self._log
         self._show_log(None)
@@ -239,9 +240,11 @@ class LogSearchPanel(QWidget):
             self.opening.fold(self._log)
             self._show_ask()
             return
-        job = self._asking = self._engine.locate(self._log, question, self.reader.rows)
+        some = self.reader.rows
+        job = self._asking = self._engine.locate(self._log, question, some)
         job.progressed.connect(lambda done, total: self._tell_asking(job, done, total))
-        job.done.connect(lambda asked: self._answered(job, asked))
+        where = tr("log.these_lines") if some is not None else tr("log.this_log")
+        job.done.connect(lambda asked: self._answered(job, asked, where))
         job.failed.connect(lambda error: self._unanswered(job, error))
         self.work.begin(tr("log.preparing"), stoppable=False)  # the button beside the question stops it
         self._show_ask()
@@ -250,13 +253,12 @@ class LogSearchPanel(QWidget):
         if job is self._asking and total > 1:
             self.work.tell(done, total, tr("log.reading", done=count_text(done), total=count_text(total)))
 
-    def _answered(self, job: Job, asked: Asked) -> None:
+    def _answered(self, job: Job, asked: Asked, where: str) -> None:
         if job is not self._asking:
             return
         self._end_asking()
         ranking = [Ranked(hit.row, hit.line, hit.text, hit.confidence) for hit in asked.hits]
         self.reader.show_ranking([hit.row for hit in asked.hits])
-        where = tr("log.these_lines") if self.reader.rows is not None else tr("log.this_log")
         self.answer.show()
         self.answer.show_answer(
             ranking, found=asked.found, timing=stages_text(asked), where=where, note=note_text(asked)

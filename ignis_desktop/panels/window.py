@@ -287,7 +287,7 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:
         self._settings.change(geometry=bytes(self.saveGeometry().toBase64().data()).decode())
         self.log_search.close_log()
-        self.decide.stop()
+        self.decide.leave()
         self.screens.close_screen()
         self.closing.emit()
         event.accept()

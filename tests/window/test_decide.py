@@ -251,6 +251,14 @@ def test_deciding_can_be_stopped(panel: DecidePanel, opened: Opened, qtbot) -> N
     assert panel.answers.blocks == []
 
 
+def test_the_window_closes_while_deciding(open_window, qtbot) -> None:
+    first = open_window()
+    first.window.decide.show_draft(Draft(EVIDENCE * 20, questions={f"q{i}": QUESTIONS["urgent"] for i in range(64)}))
+    first.window.decide.decide()
+    second = open_window()
+    qtbot.waitUntil(lambda: not second.engine.jobs._open, timeout=20_000)
+
+
 def test_files(panel: DecidePanel, opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "request.json"
     panel.show_draft(Draft('{"a": 1.0}', is_json=True, questions=QUESTIONS))

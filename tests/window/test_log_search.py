@@ -207,6 +207,16 @@ def test_a_question_can_be_stopped(panel: LogSearchPanel, opened: Opened, read, 
     assert not panel.answer.isVisible()
 
 
+def test_the_window_closes_while_asking(open_window, path: Path, qtbot) -> None:
+    panel = open_window().window.log_search
+    panel.open(path)
+    qtbot.waitUntil(lambda: panel._log is not None and panel._log.is_folded, timeout=10_000)
+    panel.question.setText("Which line?")
+    panel.ask()
+    second = open_window()
+    qtbot.waitUntil(lambda: not second.engine.jobs._open, timeout=20_000)
+
+
 def test_only_the_lines_that_are_shown_are_asked(panel: LogSearchPanel, read, path: Path, qtbot) -> None:
     log = read(path)
     panel.reader._show_only(log.templates[1].number)
