@@ -17,7 +17,7 @@ FOLDS = 5
 SCALES = (0.0625, 0.125, 0.25, 1 / 3, 0.5, 1.0, 2.0)
 SUMS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 SETS = (8, 16, 32, 64, 96)
-LEAST_BALANCED = 0.75
+LEAST_BALANCED = 0.7
 """What tells present from absent is used when its balanced accuracy is at least this; one half is chance."""
 LEAST_Z = 4.0
 """Standard deviations above chance from which a list counts as better than that."""
@@ -47,6 +47,12 @@ class Figures:
     """None where nothing is refused."""
 
     @property
+    def tells_absent(self) -> bool:
+        if self.absent_refused is None or self.present_refused is None:
+            return False
+        return (self.absent_refused + 1 - self.present_refused) / 2 >= LEAST_BALANCED
+
+    @property
     def better_than_chance(self) -> bool:
         return self.z >= LEAST_Z
 
@@ -71,7 +77,14 @@ def choose(form: Form, heads: Sequence[Head], samples: Sequence[Sample], cell: i
         held = set(groups[number::FOLDS])
         list_ = _best(form, rows, [sample for sample in samples if sample.group not in held], cell)
         folds.append(_Judged(list_, rows, [sample for sample in samples if sample.group in held]))
-    return Chosen(_best(form, rows, samples, cell), _figures(folds))
+    readout, figures = _best(form, rows, samples, cell), _figures(folds)
+    if figures.tells_absent:
+        return Chosen(readout, figures)
+    # What told present from absent where it was chosen and does not elsewhere is left out.
+    return Chosen(
+        replace(readout, nothing=None, found_threshold=None),
+        replace(figures, absent_refused=None, present_refused=None),
+    )
 
 
 def best_mass(samples: Sequence[Sample]) -> float:
@@ -120,20 +133,30 @@ def _masses(samples: Sequence[Sample]) -> np.ndarray:
 
 
 def _best(form: Form, rows: Rows, samples: Sequence[Sample], cell: int | None) -> Readout:
-    """The list that is right most often; of equals, the one whose heads have most attention on what answers."""
+    """Of each way to combine heads the best list, and of these the one that is right most often.
+
+    Sums are compared by the probability that they give to what answers, which tells lists apart that are right equally
+    often; other lists by how often they are right, then by their heads' attention on what answers.
+    """
     present = [sample for sample in samples if sample.gold]
     masses = _masses(samples)
     ranked = [head for head, _ in sorted(rows.items(), key=lambda item: -masses[item[1]])]
-    best, merit = None, (-1.0, 0.0)
-    for readout in _candidates(form, ranked, cell):
+    best: dict[Combine, tuple[tuple[float, float], Readout]] = {}
+    for candidate in _candidates(form, ranked, cell):
+        readout = candidate
         if readout.combine == "sum":
-            readout = _scaled(readout, rows, present)
-        right = float(np.mean([judge(readout, rows, sample).right for sample in present]))
-        found = right, float(masses[[rows[head] for head in readout.heads]].mean())
-        if best is None or found > merit:
-            best, merit = readout, found
-    assert best is not None
-    return _refusing(best, rows, samples)
+            readout, likely = _scaled(readout, rows, present)
+            merit = likely, 0.0
+        else:
+            merit = _right(readout, rows, present), float(masses[[rows[head] for head in readout.heads]].mean())
+        if readout.combine not in best or merit > best[readout.combine][0]:
+            best[readout.combine] = merit, readout
+    found = max((readout for _, readout in best.values()), key=lambda readout: _right(readout, rows, present))
+    return _refusing(found, rows, samples)
+
+
+def _right(readout: Readout, rows: Rows, present: Sequence[Sample]) -> float:
+    return float(np.mean([judge(readout, rows, sample).right for sample in present]))
 
 
 def _candidates(form: Form, ranked: Sequence[Head], cell: int | None) -> Iterator[Readout]:
@@ -154,11 +177,12 @@ def _candidates(form: Form, ranked: Sequence[Head], cell: int | None) -> Iterato
                 yield make(sorted(head for head in ranked if head[0] == layer), combine)
 
 
-def _scaled(readout: Readout, rows: Rows, present: Sequence[Sample]) -> Readout:
-    """With the factor that gives most probability to what answers."""
+def _scaled(readout: Readout, rows: Rows, present: Sequence[Sample]) -> tuple[Readout, float]:
+    """With the factor that gives most probability to what answers, and the mean of that probability's logarithm."""
     heads = [rows[head] for head in readout.heads]
     likely = np.mean([log_shares(heads, SCALES, sample) for sample in present], axis=0)
-    return replace(readout, scale=SCALES[int(likely.argmax())])
+    best = int(likely.argmax())
+    return replace(readout, scale=SCALES[best]), float(likely[best])
 
 
 def _refusing(readout: Readout, rows: Rows, samples: Sequence[Sample]) -> Readout:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engine.answers.calibrate.choose import Chosen, best_mass, choose
+from engine.answers.calibrate.choose import Chosen, Figures, best_mass, choose
 from engine.answers.calibrate.forms import Form
 from engine.answers.calibrate.judge import judge, peaks_of
 from engine.answers.calibrate.samples import PictureSample, TextSample
@@ -103,6 +103,19 @@ def test_the_key_that_says_nothing_is_found() -> None:
     assert chosen.figures.absent_refused > 0.7
     assert chosen.figures.present_refused is not None
     assert chosen.figures.present_refused < 0.2
+
+
+def test_a_key_that_says_it_only_where_it_was_chosen_is_left_out() -> None:
+    """A list says what is absent exactly where the held-out figures say that it can."""
+    figures = Figures(100, 0.9, 0.1, 20.0, (0.9,), 20, 0.6, 0.3)
+    assert not figures.tells_absent
+    assert replace(figures, absent_refused=0.8).tells_absent
+    assert not replace(figures, absent_refused=None, present_refused=None).tells_absent
+    samples = picture_samples(KNOWING, absent=True)
+    for given in (samples, [replace(sample, before=sample.after) for sample in samples]):
+        chosen = choose(POINT, HEADS, given, 32)
+        refuses = chosen.readout.nothing is not None or chosen.readout.found_threshold is not None
+        assert chosen.figures.tells_absent == refuses
 
 
 def test_where_no_key_says_it_the_confidence_may() -> None:
