@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Literal
 
@@ -25,13 +24,11 @@ def compute_type(config: EngineConfig, device: str) -> ComputeType:
 
 def has_amx(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
     """Whether this processor multiplies tiles of bfloat16. Linux says so itself; elsewhere torch asks the processor."""
-    if sys.platform == "linux":
-        try:
-            with cpuinfo.open(encoding="utf-8", errors="replace") as lines:
-                flags = next((line for line in lines if line.startswith("flags")), "")
-                return "amx_tile" in flags.split()
-        except OSError:
-            return False
-    import torch
+    try:
+        with cpuinfo.open(encoding="utf-8", errors="replace") as lines:
+            flags = next((line for line in lines if line.startswith("flags")), "")
+    except OSError:
+        import torch
 
-    return bool(torch.cpu._is_amx_tile_supported())
+        return bool(torch.cpu._is_amx_tile_supported())
+    return "amx_tile" in flags.split()
