@@ -13,7 +13,7 @@ from ignis_desktop.cli import entry
 from ignis_desktop.cli.errors import CommandError
 from tests.cli.conftest import PROJECT, CommandLine
 
-COMMANDS = ("chat", "doctor", "locate", "models", "plan", "point", "serve", "window")
+COMMANDS = ("calibrate", "chat", "doctor", "locate", "models", "plan", "point", "serve", "window")
 
 
 def test_help_is_quick(ignis: CommandLine) -> None:
