@@ -21,7 +21,7 @@ from engine.answers.locate.windows import Piece, pieces_of, windows_of
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-KEEP = 5
+KEEP = 10
 """Lines of the overview whose units are looked at."""
 ROWS = 16
 """Units of a line that are read again; of more, those are chosen that differ as the question asks."""
@@ -31,6 +31,8 @@ VALUES_ROOM = 1024
 FINAL_ROOM = 1536
 """Tokens of the two last readings, of units as values alone and of units as they stand."""
 FINAL = 32
+SHORT = 100
+"""Units of a text that may be read all at once."""
 LEADERS = 12
 """Units that are read again for their words, whatever their line."""
 
@@ -65,6 +67,13 @@ class Search:
 
     def find(self) -> Found:
         """Reads what must be read. Some unit is always found if one is allowed."""
+        window = self._whole()
+        if window:
+            self._reader.expect(sum(len(piece.ids) for piece in window))
+            read = self._reader.read(window, keep=True)
+            units = np.array([piece.segment for piece in window])
+            inside = np.ones(len(units), np.bool_) if self._allowed is None else self._allowed[units]
+            return self._found(units[inside].tolist(), standardised(read.segments[inside]), read.nothing)
         lines = self._lines()
         chosen = self._candidates(lines)
         pieces = self._pieces([self._corpus.shown(unit) for unit in chosen], self._reader.room, FINAL_ROOM)
@@ -73,17 +82,26 @@ class Search:
         chosen = [chosen[i] for i in order]
         window = [Piece(place, pieces[i].ids) for place, i in enumerate(order)]
         read = self._reader.read(window)
-        return self._found(chosen, read.segments, read.nothing)
+        return self._found(chosen, standardised(read.segments), read.nothing)
 
     def _found(self, chosen: list[int], heads: Floats, nothing: float) -> Found:
         words = self._words.scores[chosen].astype(np.float64)
         most = float(self._words.scores.max()) or 1.0
-        total = standardised(heads) + self._weight * words / most
+        total = heads + self._weight * words / most
         order = np.argsort(-total, kind="stable")
         shares = np.exp(total - total.max())
         shares *= (1 - nothing) / shares.sum()
         units = [chosen[i] for i in order.tolist()]
         return Found(units, shares[order].tolist(), nothing, float(self._words.held[units[0]]))
+
+    def _whole(self) -> list[Piece]:
+        """The whole text as one window if it is short enough for the last reading: a first one would say the same."""
+        corpus, room = self._corpus, min(self._reader.room, FINAL_ROOM)
+        if corpus.units > SHORT:
+            return []
+        texts = {unit: text for unit in range(corpus.units) if (text := corpus.shown(unit)).strip()}
+        pieces = [Piece(unit, tuple(self._reader.ids(text))) for unit, text in texts.items()]
+        return pieces if sum(len(piece.ids) for piece in pieces) <= room else []
 
     def _lines(self) -> list[int]:
         """Lines of the overview that have candidates, best first."""

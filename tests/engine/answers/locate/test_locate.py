@@ -93,6 +93,16 @@ def test_the_next_question_reads_kept_windows(load_tiny: LoadTiny) -> None:
     assert [r.confidence for r in second.ranking] == pytest.approx([r.confidence for r in fresh.ranking], rel=1e-3)
 
 
+def test_a_short_text_is_read_once_and_kept(tiny: Engine, passes: Passes) -> None:
+    text = "one job done\ntwo jobs lost\nthree files kept\n"
+    size = len(tiny.tokenizer.encode(text))
+    first = locate(tiny, text, "which is lost?", kind="log")
+    assert size < first.input_tokens < 2 * size
+    second = locate(tiny, text, "which is kept?", kind="log")
+    assert second.cached_tokens >= size
+    assert {r.line for r in first.ranking} == {1, 2, 3}
+
+
 def test_kept_windows_are_few_and_may_be_dropped(load_tiny: LoadTiny) -> None:
     engine = load_tiny(retained_limit=8)
     for seed in range(5):
