@@ -25,6 +25,14 @@ FORMAT = 1
 ROLES = ("system", "user", "assistant", "tool")
 
 
+def chat_message(role: str, text: str) -> dict[str, str]:
+    """A message as it is sent. A tool's result without the call that it answers, which traces do not keep, goes into a
+    user's turn, in the tags that chat templates put around results: so it has as many tokens."""
+    if role == "tool":
+        return {"role": "user", "content": f"<tool_response>\n{text}\n</tool_response>"}
+    return {"role": role, "content": text}
+
+
 @dataclass(frozen=True)
 class TraceRequest:
     """One request of a trace."""

@@ -20,7 +20,7 @@ import httpx
 from ignis_desktop.bench.client import LoadClient
 from ignis_desktop.bench.process import serving
 from ignis_desktop.bench.record import recording
-from ignis_desktop.bench.trace import write_trace
+from ignis_desktop.bench.trace import chat_message, write_trace
 from ignis_desktop.bench.watch import wait_ready
 from ignis_desktop.cli.options import EngineOptions
 
@@ -81,7 +81,7 @@ class Speaker:
 
     async def say(self, role: str, content: str, tokens: int) -> str:
         """The answer to one more message; both become part of the conversation."""
-        self.messages.append({"role": role, "content": content})
+        self.messages.append(chat_message(role, content))
         body = {"messages": self.messages, "max_tokens": tokens, "class": self._class}
         answer = await self._http.post("/v1/chat/completions", json=body)
         answer.raise_for_status()

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import QApplication
 
 from engine.config import EngineConfig
 from engine.messages import EngineError
+from engine.model.decoder import Decoder
 from ignis_desktop import screen_picture
 from ignis_desktop.app import Desktop
 from ignis_desktop.capture.change import Thumbnail
@@ -585,6 +586,13 @@ def test_the_program_ends_while_a_picture_is_read(
     desktop.start()
     desktop.engine.engine.wait_ready(60)
     qapp.processEvents()
+    forward = Decoder.forward
+
+    def slow(*args: object, **options: object) -> object:
+        time.sleep(1)  # so that the window is sure to close before the picture is read
+        return forward(*args, **options)
+
+    monkeypatch.setattr(Decoder, "forward", slow)
     desktop.window.screens.session.open_file(shot)
     qtbot.waitUntil(lambda: desktop.window.screens.session.stage == "encoding", timeout=10_000)
     desktop.window.close()

@@ -6,7 +6,7 @@ from ignis_desktop.bench.client import Ask
 from ignis_desktop.bench.load import Arrival, open_loop
 from ignis_desktop.bench.report import ScenarioReport
 from ignis_desktop.bench.scenarios.base import Bench, Stopwatch, load_report
-from ignis_desktop.bench.trace import Trace, read_trace
+from ignis_desktop.bench.trace import Trace, chat_message, read_trace
 from ignis_desktop.bench.watch import Watcher, wait_idle
 from ignis_desktop.cli.errors import USAGE, CommandError
 
@@ -27,7 +27,7 @@ async def run(bench: Bench) -> ScenarioReport:
         Arrival(
             request.at / speed,
             Ask(
-                [{"role": trace.messages[number][0], "content": texts[number]} for number in request.messages],
+                [chat_message(trace.messages[number][0], texts[number]) for number in request.messages],
                 request.output_tokens,
                 request.request_class,
                 seed,
