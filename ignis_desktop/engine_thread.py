@@ -27,7 +27,6 @@ from engine.messages import (
     Failed,
     Finished,
     GenerateRequest,
-    ImageInput,
     ModelInfo,
     Prefilled,
     Started,
@@ -62,37 +61,6 @@ class Turn:
     role: str
     text: str
     images: tuple[bytes, ...] = ()
-
-
-class Task(QObject):
-    """Work in the pool: ends with ``done(result)`` or ``failed(EngineError)`` in the window's thread."""
-
-    done = Signal(object)
-    failed = Signal(object)
-    _ended = Signal(object, object)
-
-    def __init__(self, parent: QObject) -> None:
-        super().__init__(parent)
-        self._ended.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
-
-    def run(self, work: Callable[[], Any]) -> None:
-        """In the pool."""
-        try:
-            result = work()
-        except EngineError as error:
-            self._ended.emit(None, error)
-        except Exception as error:
-            log.exception("background work")
-            self._ended.emit(None, EngineError(f"{type(error).__name__}: {error}"))
-        else:
-            self._ended.emit(result, None)
-
-    def _deliver(self, result: object, error: EngineError | None) -> None:
-        if error is None:
-            self.done.emit(result)
-        else:
-            self.failed.emit(error)
-        self.deleteLater()
 
 
 class Reply(QObject):
@@ -294,16 +262,12 @@ class EngineThread(QThread):
         self._pool.submit(reply.submit, make)
         return reply
 
-    def check_image(self, data: bytes) -> Task:
+    def check_image(self, data: bytes) -> Job:
         """Decodes and sizes a picture as the model will see it; ``done`` brings the ``ImageInput``."""
-        task = Task(self)
+        job = Job(self)
         engine = self.engine
-
-        def check() -> ImageInput:
-            return engine.prepare_image(data)
-
-        self._pool.submit(task.run, check)
-        return task
+        self._pool.submit(job.run, lambda _: engine.prepare_image(data))
+        return job
 
     def open_log(self, path: Path) -> Job:
         """Opens a log and finds its lines; ``done`` brings the ``LogFile``. Progress counts bytes."""
