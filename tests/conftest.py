@@ -6,6 +6,8 @@ import os
 
 # Before torch is imported: tests measure behaviour, not speed, and may share their processor with each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Before Triton is: its kernels run in the interpreter, for want of a card.
+os.environ.setdefault("TRITON_INTERPRET", "1")
 
 import threading
 from collections.abc import Callable, Iterator
