@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.text.answer import AnswerEvent, AnswerParser, Reasoning
-from engine.text.thinking import CLOSE, OPEN
 from engine.text.tool_calls import CallBegun, Text
-from ignis_desktop.server.generation import Answer, Piece, Run, finish_reason, timings_json, usage_json
+from ignis_desktop.server.generation import Answer, Run, timings_json, usage_json
 from ignis_desktop.server.logprobs import chat_logprobs
+from ignis_desktop.server.reading import Reading
 from ignis_desktop.server.sse import DONE, KEEP_ALIVE, json_frame
 from ignis_desktop.server.state import ServerState
 
@@ -32,10 +32,7 @@ class ChatReply:
     def __init__(self, state: ServerState, model: str, options: ReplyOptions, parser: AnswerParser) -> None:
         self._options = options
         self._token_bytes = state.token_bytes
-        self._parser = parser
-        self._tags = state.engine.tokenizer.token_id(OPEN), state.engine.tokenizer.token_id(CLOSE)
-        self._thinking = parser.opened
-        self._reasoning_tokens = 0
+        self._reading = Reading(state.engine, parser)
         self._head: dict[str, Any] = {
             "id": f"chatcmpl-{uuid.uuid4().hex}",
             "object": "chat.completion",
@@ -47,7 +44,7 @@ class ChatReply:
     def whole(self, answer: Answer) -> dict[str, Any]:
         reasoning, content = "", ""
         calls: list[dict[str, Any]] = []
-        for delta in _deltas(self._read(answer.news(), answer)):
+        for delta in _deltas(self._reading.read(answer.news(), answer)):
             reasoning += delta.get("reasoning_content", "")
             content += delta.get("content", "")
             for call in delta.get("tool_calls", ()):
@@ -69,7 +66,7 @@ class ChatReply:
         return {
             **self._head,
             "choices": [choice],
-            "usage": usage_json(answer.end.usage, self._reasoning_tokens),
+            "usage": usage_json(answer.end.usage, self._reading.reasoning_tokens),
             "timings": timings_json(answer.end),
         }
 
@@ -85,14 +82,14 @@ class ChatReply:
                     yield data
         yield self._chunk({}, finish=self._finish_reason(answer), timings=timings_json(answer.end))
         if self._options.include_usage:
-            usage = usage_json(answer.end.usage, self._reasoning_tokens)
+            usage = usage_json(answer.end.usage, self._reading.reasoning_tokens)
             yield json_frame({**self._head, "choices": [], "usage": usage})
         yield DONE
 
     def _progress(self, answer: Answer) -> bytes:
         """The chunks for what the answer has gained; nothing when that is nothing to show yet."""
         piece = answer.news()
-        deltas = _deltas(self._read(piece, answer))
+        deltas = _deltas(self._reading.read(piece, answer))
         logprobs = chat_logprobs(piece.logprobs, self._token_bytes) if piece.logprobs else None
         if logprobs and not deltas:
             deltas = [{}]
@@ -114,24 +111,8 @@ class ChatReply:
         return json_frame(body)
 
     def _finish_reason(self, answer: Answer) -> str:
-        reason = finish_reason(answer.end)
-        return "tool_calls" if reason == "stop" and self._parser.calls and not self._parser.cut_off else reason
-
-    def _read(self, piece: Piece, answer: Answer) -> list[AnswerEvent]:
-        """What became certain with this piece; counts reasoning's tokens."""
-        events = self._parser.push(piece.text)
-        if (end := answer.finished) is not None:
-            events += self._parser.finish(cut=end.reason == "length" or end.stop is not None)
-        self._count_reasoning(piece.ids)
-        return events
-
-    def _count_reasoning(self, ids: Sequence[int]) -> None:
-        begins, ends = self._tags
-        self._thinking = self._thinking or (begins is not None and list(ids[:1]) == [begins])
-        if self._thinking:
-            self._thinking = ends is None or ends not in ids
-            counted = len(ids) if ends is None or self._thinking else ids.index(ends) + 1
-            self._reasoning_tokens += counted
+        end = self._reading.end(answer)
+        return "stop" if end == "stop_sequence" else end
 
 
 def _deltas(events: Sequence[AnswerEvent]) -> list[dict[str, Any]]:
