@@ -1,7 +1,7 @@
 """Which of an operation's two forms runs: its Triton kernel on a CUDA card, its plain torch reference elsewhere.
 
-``IGNIS_KERNELS=reference`` takes the references everywhere (to tell whether a kernel is at fault), ``IGNIS_KERNELS=triton``
-the kernels everywhere (in Triton's interpreter, where there is no card).
+``IGNIS_KERNELS=reference`` takes the references everywhere (to tell whether a kernel is at fault),
+``IGNIS_KERNELS=triton`` the kernels everywhere (in Triton's interpreter, where there is no card).
 """
 
 from __future__ import annotations
