@@ -5,16 +5,29 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from engine.text.tool_arguments import NAME
-from ignis_desktop.server.errors import ApiError, bad_request
+from ignis_desktop.server.errors import bad_request
 
 MAX_TOOLS = 512
 MAX_SCHEMA_BYTES = 256 * 2**10
 """Of one tool's description and schema as JSON."""
 MAX_DEPTH = 64
 """Of schemas and arguments; templates and parsers walk them recursively."""
+
+
+@dataclass(frozen=True)
+class ToolChoice:
+    """Whether tools are called: as the model likes, never, or at least one of them."""
+
+    mode: Literal["auto", "none", "required"] = "auto"
+    name: str | None = None
+    """With "required": the one tool that is called."""
+
+
+AUTO = ToolChoice()
 
 
 def checked_tools(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -77,10 +90,10 @@ def _schema(schema: object, where: str) -> dict[str, Any]:
     return schema
 
 
-def check_choice(choice: str | dict[str, Any] | None, tools: list[dict[str, Any]] | None) -> None:
-    """Raises ``ApiError`` 400 for a ``tool_choice`` that means nothing or that cannot be kept."""
+def checked_choice(choice: str | dict[str, Any] | None, tools: list[dict[str, Any]]) -> ToolChoice:
+    """What ``tool_choice`` means. Raises ``ApiError`` 400 for one that means nothing."""
     if choice is None or choice in ("auto", "none"):
-        return
+        return ToolChoice("none") if choice == "none" else AUTO
     named = choice.get("function") if isinstance(choice, dict) and choice.get("type") == "function" else None
     name = named.get("name") if isinstance(named, dict) else None
     if choice != "required" and not isinstance(name, str):
@@ -90,12 +103,7 @@ def check_choice(choice: str | dict[str, Any] | None, tools: list[dict[str, Any]
         raise bad_request("tool_choice: there are no tools to choose from; send tools too.", "tool_choice")
     if name is not None and name not in schemas_of(tools):
         raise bad_request(f"tool_choice: there is no tool called {name!r}.", "tool_choice")
-    raise ApiError(
-        400,
-        "tool_choice: forcing a call needs constrained decoding, which is not in this version; send auto or none.",
-        code="tool_choice_not_supported",
-        param="tool_choice",
-    )
+    return ToolChoice("required", name)
 
 
 def checked_calls(calls: list[dict[str, Any]], where: str) -> list[dict[str, Any]]:

@@ -8,18 +8,16 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import Field
 
-from engine.messages import Prompt, SamplingParams
-from engine.text.answer import AnswerParser
-from engine.text.thinking import OPEN
 from ignis_desktop.server.bodies import documented, read_body
 from ignis_desktop.server.chat_reply import ChatReply, ReplyOptions
 from ignis_desktop.server.conversation import ChatMessage, engine_messages, last_user_text
 from ignis_desktop.server.errors import ApiError, bad_request
-from ignis_desktop.server.generation import Run, generate_request
+from ignis_desktop.server.generation import Run
 from ignis_desktop.server.sampling import MAX_LOGPROBS, SamplingBody
 from ignis_desktop.server.sse import EventStreamResponse
 from ignis_desktop.server.state import state_of
-from ignis_desktop.server.tools import check_choice, checked_tools, schemas_of
+from ignis_desktop.server.tools import checked_choice, checked_tools
+from ignis_desktop.server.turn import PreparedTurn, Turn, prepare_turn
 
 if TYPE_CHECKING:
     from engine import Engine
@@ -74,42 +72,34 @@ async def chat_completions(http: Request) -> Response:
     body = await read_body(http, ChatBody)
     model, suffix = state.model_for(body.model)
     body.refuse_unsupported()
-    prompt, sampling, parser = await state.workers.prepare(_prepare, state.engine, body)
+    turn = await state.workers.prepare(_prepare, state.engine, body)
     request_class = body.class_of(http, suffix)
-    request = generate_request(http, prompt, sampling, request_class, last_user_text(body.messages), stream=body.stream)
+    request = turn.request(http, request_class, last_user_text(body.messages), stream=body.stream)
     run = Run(http, request_class, [request], "messages")
     options = ReplyOptions(logprobs=bool(body.logprobs), include_usage=body.include_usage)
-    reply = ChatReply(state, model, options, parser)
+    reply = ChatReply(state, model, options, turn.parser())
     if body.stream:
         return EventStreamResponse(reply.frames(run), run)
     (answer,) = await run.collect()
     return await state.workers.json(reply.whole, answer)
 
 
-def _prepare(engine: Engine, body: ChatBody) -> tuple[Prompt, SamplingParams, AnswerParser]:
-    """Check the tools, decode pictures, fill the template, tokenise; also what will read the answer.
-
-    Takes milliseconds to seconds: not on the event loop.
-    """
-    tools = checked_tools(body.tools) if body.tools else None
-    check_choice(body.tool_choice, tools)
-    if tools and body.tool_choice == "none":
-        tools = None  # a model that is told of no tools calls none; one that does all the same has written a text
-    if tools and not engine.loaded.template.takes_tools:
-        raise ApiError(
-            400,
-            "tools: this model's chat template does not tell it of tools; leave them out.",
-            code="tools_not_supported",
-            param="tools",
-        )
-    messages = engine_messages(engine, body.messages)
-    thinking = body.thinking if engine.info.thinking else None
-    prompt = engine.chat_prompt(messages, tools=tools, enable_thinking=thinking)
-    opened = engine.tokenizer.decode(prompt.ids[-4:]).rstrip().endswith(OPEN)
-    sampling = body.sampling(
-        engine.sampling_defaults(opened),
-        max_tokens=body.max_completion_tokens or body.max_tokens,
-        logprobs=(body.top_logprobs or 0) if body.logprobs else None,
+def _prepare(engine: Engine, body: ChatBody) -> PreparedTurn:
+    """Check the tools, decode pictures, fill the template, tokenise. Not on the event loop."""
+    tools = checked_tools(body.tools or [])
+    turn = Turn(
+        messages=engine_messages(engine, body.messages),
+        tools=tools,
+        choice=checked_choice(body.tool_choice, tools),
+        parallel=body.parallel_tool_calls is not False,
+        thinking=body.thinking,
     )
-    most = 1 if body.parallel_tool_calls is False else None
-    return prompt, sampling, AnswerParser(schemas_of(tools) if tools else None, opened=opened, most=most)
+    return prepare_turn(
+        engine,
+        turn,
+        lambda defaults: body.sampling(
+            defaults,
+            max_tokens=body.max_completion_tokens or body.max_tokens,
+            logprobs=(body.top_logprobs or 0) if body.logprobs else None,
+        ),
+    )
