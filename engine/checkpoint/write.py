@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -23,26 +23,42 @@ Weight = Tensor | PackedFP8 | PackedInt8 | PackedNVFP4
 def write_checkpoint(
     folder: Path,
     config: Mapping[str, Any],
-    weights: Mapping[str, Weight],
+    weights: Mapping[str, Weight] | Iterable[tuple[str, Weight]],
     *,
     layout: NVFP4Layout = "compressed-tensors",
     shard_bytes: int | None = None,
+    on_shard: Callable[[int], None] | None = None,
 ) -> None:
     """Write ``config.json`` and the weights (name → tensor as it shall be stored, or packed parts).
 
-    With ``shard_bytes``, files hold about that many bytes each and an index names them; else there is one file.
-    Every file is written beside its place and then renamed, so that an interrupted write leaves no half file.
+    With ``shard_bytes``, files hold about that many bytes each and an index names them; else there is one file. Weights
+    that come as an iterable are taken one at a time, and no more than a file of them is held. ``on_shard`` hears the
+    bytes written so far. Everything is written beside its place and renamed at the end, so that an interrupted write
+    leaves no half checkpoint.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    tensors = [pair for name, weight in weights.items() for pair in stored_tensors(name, weight, layout)]
-    shards = _split(tensors, shard_bytes)
-    places: dict[str, str] = {}
-    for number, shard in enumerate(shards, 1):
-        file = SINGLE if len(shards) == 1 else f"model-{number:05}-of-{len(shards):05}.safetensors"
-        _replace(folder / file, partial(save_file, shard, metadata={"format": "pt"}))
-        places.update(dict.fromkeys(shard, file))
-    if len(shards) > 1:
-        total = sum(tensor.nbytes for _, tensor in tensors)
+    pairs = weights.items() if isinstance(weights, Mapping) else weights
+    tensors = (pair for name, weight in pairs for pair in stored_tensors(name, weight, layout))
+    parts: list[tuple[Path, list[str]]] = []
+    total = 0
+    try:
+        for number, shard in enumerate(_split(tensors, shard_bytes), 1):
+            part = folder / f"model-{number:05}.safetensors.part"
+            parts.append((part, list(shard)))
+            _save(part, partial(save_file, shard, metadata={"format": "pt"}))
+            total += sum(tensor.nbytes for tensor in shard.values())
+            if on_shard is not None:
+                on_shard(total)
+        places: dict[str, str] = {}
+        for number, (part, names) in enumerate(parts, 1):
+            file = SINGLE if len(parts) == 1 else f"model-{number:05}-of-{len(parts):05}.safetensors"
+            os.replace(part, folder / file)
+            places.update(dict.fromkeys(names, file))
+    except BaseException:
+        for part, _ in parts:
+            part.unlink(missing_ok=True)
+        raise
+    if len(parts) > 1:
         _write_json(folder / INDEX, {"metadata": {"total_size": total}, "weight_map": places})
     _write_json(folder / "config.json", config)
 
@@ -73,27 +89,28 @@ def _nvfp4_tensors(name: str, weight: PackedNVFP4, layout: NVFP4Layout) -> list[
     return tensors if given is None else [*tensors, (f"{base}input_global_scale", torch.tensor([1.0 / given]))]
 
 
-def _split(tensors: Iterable[tuple[str, Tensor]], limit: int | None) -> list[dict[str, Tensor]]:
-    shards: list[dict[str, Tensor]] = [{}]
+def _split(tensors: Iterable[tuple[str, Tensor]], limit: int | None) -> Iterator[dict[str, Tensor]]:
+    shard: dict[str, Tensor] = {}
     size = 0
     for name, tensor in tensors:
-        if limit is not None and shards[-1] and size + tensor.nbytes > limit:
-            shards.append({})
-            size = 0
-        shards[-1][name] = tensor.contiguous()
+        if limit is not None and shard and size + tensor.nbytes > limit:
+            yield shard
+            shard, size = {}, 0
+        shard[name] = tensor.contiguous()
         size += tensor.nbytes
-    return shards
+    yield shard
 
 
 def _write_json(file: Path, value: Any) -> None:
     text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"
-    _replace(file, lambda part: part.write_text(text, encoding="utf-8"))
-
-
-def _replace(file: Path, write: Callable[[Path], object]) -> None:
     part = file.with_name(file.name + ".part")
-    part.touch()  # with the usual rights: safetensors makes files that only their owner may read
-    rights = part.stat().st_mode
-    write(part)
-    part.chmod(rights)
+    _save(part, lambda target: target.write_text(text, encoding="utf-8"))
     os.replace(part, file)
+
+
+def _save(file: Path, write: Callable[[Path], object]) -> None:
+    """With the usual rights: safetensors makes files that only their owner may read."""
+    file.touch()
+    rights = file.stat().st_mode
+    write(file)
+    file.chmod(rights)

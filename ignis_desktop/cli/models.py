@@ -1,9 +1,10 @@
-"""``ignis models``: which models are here, and whether a checkpoint is sound."""
+"""``ignis models``: which models are here, whether a checkpoint is sound, and checkpoints of random weights."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 
 import click
 
@@ -15,7 +16,7 @@ MB = 1e6
 
 @click.group()
 def models() -> None:
-    """List the models that are here, or verify one."""
+    """List the models that are here, verify one, or make one of random weights."""
 
 
 @models.command("list")
@@ -68,4 +69,40 @@ def verify_model(model: str, as_json: bool) -> int:
     click.echo(f"  pictures  {'yes' if report.vision else 'no'}")
     click.echo(f"  readouts  {', '.join(report.readouts) or 'none'}")
     click.echo(f"  hash      {report.content_hash}")
+    return 0
+
+
+@models.command("random")
+@click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--geometry", default="qwen3.8-27b", show_default=True, help="Whose shapes it has.")
+@click.option(
+    "--layout",
+    type=click.Choice(["modelopt", "compressed-tensors"]),
+    default="modelopt",
+    show_default=True,
+    help="How the NVFP4 matrices are stored.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed writes the same weights.")
+def random_model(folder: Path, geometry: str, layout: str, seed: int) -> int:
+    """Write a checkpoint of random weights, to measure loading and speed. What it says means nothing."""
+    from engine.checkpoint import CheckpointError, geometries
+    from engine.checkpoint.random_model import write_random
+
+    line = ProgressLine()
+    try:
+        known = geometries.geometry(geometry)
+        write_random(
+            known,
+            folder,
+            layout="modelopt" if layout == "modelopt" else "compressed-tensors",
+            seed=seed,
+            on_progress=lambda done, total: line.show("Writing", done / MB, total / MB, "MB"),
+        )
+    except CheckpointError as fault:
+        raise CommandError(fault.message) from fault
+    except OSError as fault:
+        raise CommandError(f"{folder} cannot be written: {fault.strerror or fault}.") from fault
+    finally:
+        line.clear()
+    click.echo(f"{folder} holds {known.name} with random weights.")
     return 0

@@ -1,0 +1,144 @@
+"""A checkpoint of random weights in a real geometry: to measure loading and speed, which do not depend on values.
+
+It is complete (tokenizer and chat template are Ember's), so that the whole server runs on it; what it says means
+nothing. Weights are scaled so that activations neither vanish nor overflow through any number of layers.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from engine.checkpoint.catalogue import BUNDLED
+from engine.checkpoint.errors import CheckpointError
+from engine.checkpoint.geometries import Geometry
+from engine.checkpoint.json_file import read_json
+from engine.checkpoint.layout import HEAD, expected_tensors
+from engine.checkpoint.quantize import BLOCK, PackedFP8, PackedNVFP4
+from engine.checkpoint.write import NVFP4Layout, Weight, write_checkpoint
+from engine.config import ModelConfig
+
+SHARD = 2 << 30
+_BESIDE = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json")
+_IDS = ("image_token_id", "vision_start_token_id", "vision_end_token_id")
+_NIBBLE_RMS = math.sqrt(68.5 / 8)  # of E2M1's values, each as likely
+_E4M3_RMS = torch.arange(127, dtype=torch.uint8).view(torch.float8_e4m3fn).double().square().mean().sqrt().item()
+_SCALE_CODES = range(0x28, 0x38)
+"""E4M3 codes of block scales: two octaves up to 1."""
+_SCALE_RMS = math.sqrt(sum(((8 + c % 8) / 8 * 2.0 ** (c // 8 - 7)) ** 2 for c in _SCALE_CODES) / len(_SCALE_CODES))
+
+
+def write_random(
+    geometry: Geometry,
+    folder: Path,
+    *,
+    layout: NVFP4Layout = "modelopt",
+    seed: int = 0,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> None:
+    """Write the checkpoint into ``folder``, which must not hold one.
+
+    Args:
+        layout: of the text matrices, all NVFP4; the head is FP8 by row, the rest BF16, as publishers do.
+        on_progress: (bytes written, bytes in all), file by file.
+
+    Raises:
+        CheckpointError: the folder holds a checkpoint already.
+    """
+    if folder.exists() and any(folder.glob("*.safetensors")):
+        raise CheckpointError(f"{folder} holds a checkpoint already: name an empty folder.")
+    raw = {**geometry.raw, "ignis_name": f"{geometry.name}, random weights"}
+    ember = read_json(BUNDLED / "config.json")
+    raw.update({key: ember[key] for key in _IDS})
+    config = ModelConfig.from_dict(raw)
+    total = stored_bytes(config)
+    write_checkpoint(
+        folder,
+        raw,
+        _weights(config, seed),
+        layout=layout,
+        shard_bytes=SHARD,
+        on_shard=None if on_progress is None else lambda done: on_progress(min(done, total), total),
+    )
+    for name in _BESIDE:
+        shutil.copyfile(BUNDLED / name, folder / name)
+    pictures: dict[str, Any] = read_json(BUNDLED / "preprocessor_config.json")
+    pictures["size"] = {**pictures["size"], "longest_edge": geometry.max_pixels}
+    (folder / "preprocessor_config.json").write_text(json.dumps(pictures, indent=1) + "\n", encoding="utf-8")
+
+
+def stored_bytes(config: ModelConfig) -> int:
+    """What the tensors take on disk, without headers and the few scalars."""
+    return sum(_nbytes(name, shape, config) for name, shape in expected_tensors(config).items())
+
+
+def _kind(name: str, shape: tuple[int, ...], config: ModelConfig) -> str:
+    if name == HEAD:
+        return "fp8"
+    small = name.endswith(("in_proj_b.weight", "in_proj_a.weight", "embed_tokens.weight"))
+    matrix = len(shape) == 2 and "visual" not in name and not small
+    return "nvfp4" if matrix and shape[1] % BLOCK == 0 else "bf16"
+
+
+def _nbytes(name: str, shape: tuple[int, ...], config: ModelConfig) -> int:
+    count = math.prod(shape)
+    return {"nvfp4": count // 2 + count // BLOCK, "fp8": count + 4 * shape[0], "bf16": 2 * count}[
+        _kind(name, shape, config)
+    ]
+
+
+def _weights(config: ModelConfig, seed: int) -> Iterator[tuple[str, Weight]]:
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    generator = torch.Generator(device=device).manual_seed(seed)
+    for name, shape in expected_tensors(config).items():
+        yield name, _weight(name, shape, _kind(name, shape, config), generator)
+
+
+def _weight(name: str, shape: tuple[int, ...], kind: str, generator: torch.Generator) -> Weight:
+    if kind == "nvfp4":
+        rows, columns = shape
+        codes = _integers((rows, columns // 2), 0, 256, generator)
+        scales = _integers((rows, columns // BLOCK), _SCALE_CODES.start, _SCALE_CODES.stop, generator)
+        scale = torch.tensor(1.0 / (_NIBBLE_RMS * _SCALE_RMS * math.sqrt(columns)))
+        return PackedNVFP4(codes, scales.view(torch.float8_e4m3fn), scale)
+    if kind == "fp8":
+        codes = _integers(shape, 0, 127, generator) | _integers(shape, 0, 2, generator) << 7
+        scale = torch.full((shape[0],), 1.0 / (_E4M3_RMS * math.sqrt(shape[1])))
+        return PackedFP8(codes.view(torch.float8_e4m3fn), scale, "row")
+    return _plain(name, shape, generator)
+
+
+def _plain(name: str, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """BF16 (norms and gates near what training leaves: small around 0, or 1 where a norm is not centred)."""
+    if name.endswith("A_log"):
+        return _uniform(shape, 0.0, 2.0, generator)
+    if name.endswith("dt_bias"):
+        return _uniform(shape, -4.0, 0.0, generator)
+    if "norm" in name and name.endswith("weight"):
+        centre = 1.0 if "visual" in name or name.endswith("linear_attn.norm.weight") else 0.0
+        return _uniform(shape, centre - 0.1, centre + 0.1, generator)
+    fan_in = math.prod(shape[1:]) if len(shape) > 1 else 0
+    spread = 1.0 if name.endswith("embed_tokens.weight") else math.sqrt(3.0 / fan_in) if fan_in else 0.02
+    return _uniform(shape, -spread, spread, generator)
+
+
+def _integers(shape: tuple[int, ...], low: int, high: int, generator: torch.Generator) -> Tensor:
+    """uint8 on the CPU."""
+    out = torch.empty(shape, dtype=torch.uint8, device=generator.device)
+    return out.random_(low, high, generator=generator).cpu()
+
+
+def _uniform(shape: tuple[int, ...], low: float, high: float, generator: torch.Generator) -> Tensor:
+    """bfloat16 on the CPU, drawn a part at a time."""
+    out = torch.empty(shape, dtype=torch.bfloat16)
+    for part in out.view(-1).split(1 << 24):
+        drawn = torch.empty(part.shape, device=generator.device).uniform_(low, high, generator=generator)
+        part.copy_(drawn)
+    return out
