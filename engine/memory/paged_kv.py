@@ -10,6 +10,7 @@ from torch import Tensor
 
 from engine.config import TextConfig
 from engine.memory.lane_state import copy_between
+from engine.memory.sizes import kv_row_bytes
 
 
 class PagedRun(Protocol):
@@ -24,15 +25,29 @@ class PagedRun(Protocol):
 
 
 class PagedKV:
-    """Buffers for ``pages`` pages, reserved once and never grown."""
+    """Buffers for ``pages`` pages, reserved once and never grown.
+
+    Kept in the compute type, or packed ("fp8"): then a row is bytes, the e4m3 codes of all heads and behind them a
+    float32 scale a head.
+    """
 
     def __init__(
-        self, config: TextConfig, pages: int, page_size: int, device: torch.device, dtype: torch.dtype
+        self,
+        config: TextConfig,
+        pages: int,
+        page_size: int,
+        device: torch.device,
+        dtype: torch.dtype,
+        kv_format: str = "compute",
     ) -> None:
+        """``kv_format``: "fp8", or any other name for the compute type ``dtype``."""
         self.page_size = page_size
-        shape = (len(config.full_layers), 2, pages * page_size, config.num_kv_heads, config.head_dim)
+        self.packed = kv_format == "fp8"
+        self._heads, self._dim = config.num_kv_heads, config.head_dim
+        row = (kv_row_bytes("fp8", self._dim) * self._heads,) if self.packed else (self._heads, self._dim)
+        shape = (len(config.full_layers), 2, pages * page_size, *row)
         # Not zeroed: nothing is read that was not written, and untouched memory costs no resident page on the host.
-        self._rows = torch.empty(shape, dtype=dtype, device=device)
+        self._rows = torch.empty(shape, dtype=torch.uint8 if self.packed else dtype, device=device)
 
     @property
     def nbytes(self) -> int:
@@ -44,11 +59,28 @@ class PagedKV:
 
     @property
     def dtype(self) -> torch.dtype:
+        """Of what :meth:`page` gives: the compute type, or uint8 where rows are packed."""
         return self._rows.dtype
 
     @property
     def is_cuda(self) -> bool:
         return self._rows.is_cuda
+
+    def layer(self, layer: int) -> tuple[Tensor, Tensor]:
+        """Keys and values [pool rows, Hkv, D] of full-attention layer number ``layer`` (views): as they are, or e4m3
+        codes where rows are packed."""
+        if not self.packed:
+            return self._rows[layer, 0], self._rows[layer, 1]
+        codes = self._rows[layer, :, :, : self._heads * self._dim].view(torch.float8_e4m3fn)
+        codes = codes.unflatten(-1, (self._heads, self._dim))
+        return codes[0], codes[1]
+
+    def scales(self, layer: int) -> tuple[Tensor, Tensor] | None:
+        """float32 [pool rows, Hkv] of a layer's keys and values (views); None where rows are not packed."""
+        if not self.packed:
+            return None
+        scales = self._rows[layer].view(torch.float32)[..., self._heads * self._dim // 4 :]
+        return scales[0], scales[1]
 
     def rows(self, runs: Sequence[PagedRun]) -> Tensor:
         """Pool rows of all new tokens of all runs, in order: int64 [T]."""
@@ -61,7 +93,8 @@ class PagedKV:
         return torch.tensor(rows, device=self._rows.device)
 
     def write(self, layer: int, rows: Tensor, keys: Tensor, values: Tensor) -> None:
-        """Store keys and values [T, Hkv, D] of full-attention layer number ``layer`` at pool rows [T]."""
+        """Store keys and values [T, Hkv, D] of full-attention layer number ``layer`` at pool rows [T]. Not where rows
+        are packed."""
         self._rows[layer, 0].index_copy_(0, rows, keys)
         self._rows[layer, 1].index_copy_(0, rows, values)
 

@@ -13,14 +13,16 @@ EXACT_LAST = 512
 """Tokens at a context's start and end whose keys and values stay BF16 beside packed ones."""
 PACKED = ("fp8", "q2")
 """KV formats that are not the compute type."""
+WINDOWED = ("q2",)
+"""Formats so coarse that they need the exact window; e4m3 codes with a scale a row do not."""
 
 
 def kv_row_bytes(kv_format: str, values: int) -> int:
     """Bytes of the key or value of one head and token, ``values`` numbers long.
 
-    "fp8" is one byte a value and a 16-bit scale; "q2" two bits a value and 8 bytes of side data.
+    "fp8" is one byte a value and a float32 scale; "q2" two bits a value and 8 bytes of side data.
     """
-    return {"float32": 4 * values, "bf16": 2 * values, "fp8": values + 2, "q2": values // 4 + 8}[kv_format]
+    return {"float32": 4 * values, "bf16": 2 * values, "fp8": values + 4, "q2": values // 4 + 8}[kv_format]
 
 
 def kv_token_bytes(text: TextConfig, kv_format: str) -> int:
@@ -49,8 +51,8 @@ def shelf_bytes(text: TextConfig, lanes: int, kept: int, slot: int, itemsize: in
 
 
 def sampling_bytes(vocabulary: int) -> int:
-    """Penalties of one lane: two float32 values for each token of the vocabulary."""
-    return 2 * vocabulary * 4
+    """Penalties of one lane, two float32 values for each token of the vocabulary, and a mask of one bit each."""
+    return 2 * vocabulary * 4 + -(-vocabulary // 32) * 4
 
 
 def round_bytes(lanes: int, pages: int, columns: int) -> int:

@@ -69,7 +69,7 @@ def test_knobs_reach_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
     assert line("lane_state", "--lanes", "2") * 4 == line("lane_state")
     assert line("drafter") == 0
     assert line("drafter", "--draft-tokens", "7") > 3.85e9
-    assert line("kv_window", "--kv-format", "fp8") > line("kv_window") == 0
+    assert line("kv_window", "--kv-format", "q2") > line("kv_window") == 0
     assert line("host_tier", "--host-tier", "0") == 0
     assert line("kv_pool", "--kv-tokens", "64K") == 65_536 * 65_536
     assert as_json(capsys, "--vram", "80GiB", "--memory-budget", "40GiB", "--max-context", "64K")["budget"] == 40 * GIB

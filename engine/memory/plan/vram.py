@@ -137,7 +137,7 @@ def _device_lines(card: _Card, config: EngineConfig, context: int, kept: str) ->
         MemoryLine("lane_state", lanes * slot, f"{lanes} lanes × {slot:,} B"),
         MemoryLine("workspace", work.bytes, work.why),
         MemoryLine("vision_cache", cache, "encoded pictures, two of the largest" if cache else "no pictures"),
-        MemoryLine("sampling", lanes * sampling, f"{lanes} lanes × {sampling:,} B penalties"),
+        MemoryLine("sampling", lanes * sampling, f"{lanes} lanes × {sampling:,} B penalties and masks"),
         MemoryLine("round", rounds, f"{lanes} lanes × ({pages:,} pages × 4 B + 64 B + {columns} × 40 B)"),
         MemoryLine("graphs", graphs * GRAPH, f"{graphs} captured rounds × {GRAPH:,} B, assumed as well"),
         _verify(text, card.drafter, lanes, config.draft_tokens),
@@ -146,8 +146,8 @@ def _device_lines(card: _Card, config: EngineConfig, context: int, kept: str) ->
 
 
 def _window(text: TextConfig, lanes: int, chunk: int, kept: str) -> MemoryLine:
-    if kept not in sizes.PACKED:
-        return MemoryLine("kv_window", 0, f"{kept} keeps every token exact")
+    if kept not in sizes.WINDOWED:
+        return MemoryLine("kv_window", 0, f"{kept} keeps all tokens alike")
     rows, token = sizes.exact_rows(chunk), sizes.kv_token_bytes(text, "bf16")
     parts = f"{sizes.EXACT_FIRST} + {sizes.EXACT_LAST} + {chunk:,}"
     return MemoryLine("kv_window", lanes * rows * token, f"{lanes} lanes × ({parts}) tokens × {token:,} B (bf16)")
@@ -171,7 +171,7 @@ def _drafter(drafter: Drafter | None, lanes: int, drafts: int) -> MemoryLine:
 def _host_lines(card: _Card, config: EngineConfig, kept: str) -> list[MemoryLine]:
     """Pinned memory beside the card. A state takes its exact window and the drafter's along."""
     slot = sizes.state_bytes(card.model.text, card.itemsize)
-    if kept in sizes.PACKED:
+    if kept in sizes.WINDOWED:
         slot += sizes.exact_rows(0) * sizes.kv_token_bytes(card.model.text, "bf16")
     if config.draft_tokens and card.drafter is not None:
         slot += card.drafter.window * card.drafter.token_bytes

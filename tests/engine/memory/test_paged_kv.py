@@ -117,3 +117,33 @@ def test_copies_out_and_in(text: TextConfig, tokens: int) -> None:
 def test_size_is_what_the_plan_counts(text: TextConfig, dtype: torch.dtype) -> None:
     kv = PagedKV(text, PAGES, SIZE, torch.device("cpu"), dtype)
     assert kv.nbytes == PAGES * SIZE * kv_token_bytes(text, "float32" if dtype == torch.float32 else "bf16")
+
+
+def test_packed_rows_hold_codes_and_scales_of_their_own(text: TextConfig) -> None:
+    kv = PagedKV(text, PAGES, SIZE, torch.device("cpu"), torch.bfloat16, "fp8")
+    assert kv.nbytes == PAGES * SIZE * kv_token_bytes(text, "fp8")
+    heads, dim = text.num_kv_heads, text.head_dim
+    written = []
+    for layer in range(len(text.full_layers)):
+        scales = kv.scales(layer)
+        assert scales is not None
+        for codes, scale in zip(kv.layer(layer), scales, strict=True):
+            assert codes.shape == (PAGES * SIZE, heads, dim)
+            assert scale.shape == (PAGES * SIZE, heads)
+            fresh = torch.randn(codes.shape).to(torch.float8_e4m3fn), torch.rand(scale.shape)
+            codes.view(torch.uint8).copy_(fresh[0].view(torch.uint8))
+            scale.copy_(fresh[1])
+            written.append((codes, scale, *fresh))
+    for codes, scale, expected, expected_scale in written:
+        assert torch.equal(codes.view(torch.uint8), expected.view(torch.uint8))
+        assert torch.equal(scale, expected_scale)
+    before = kv.page(2).clone()
+    kv.copy_page(2, 5)
+    assert torch.equal(kv.page(5), before)
+    assert kv.dtype == torch.uint8
+
+
+def test_rows_of_the_compute_type_have_no_scales(text: TextConfig) -> None:
+    kv = PagedKV(text, PAGES, SIZE, torch.device("cpu"), torch.float32)
+    assert kv.scales(0) is None
+    assert kv.layer(0)[0].dtype == kv.dtype

@@ -80,7 +80,7 @@ def test_q2_on_32_gib_by_hand() -> None:
         "lane_state": 8 * STATE,
         "workspace": WORKSPACE,
         "vision_cache": PICTURES,
-        "sampling": 8 * 248320 * 2 * 4,
+        "sampling": 8 * 248320 * (2 * 4 + 1 / 8),
         "round": 8 * (128 * 1024 / 64 * 4 + 64 + 40),
         "graphs": 8 * 10 * MIB,
         "verify": 0,
@@ -106,7 +106,7 @@ def test_bf16_on_80_gib_by_hand() -> None:
         "lane_state": 4 * STATE,
         "workspace": WORKSPACE,
         "vision_cache": PICTURES,
-        "sampling": 4 * 248320 * 2 * 4,
+        "sampling": 4 * 248320 * (2 * 4 + 1 / 8),
         "round": 4 * (262144 / 64 * 4 + 64 + 40),
         "graphs": 4 * 10 * MIB,
         "verify": 0,
@@ -119,7 +119,7 @@ def test_bf16_on_80_gib_by_hand() -> None:
 
 
 def test_fp8_with_drafts_by_hand() -> None:
-    """40,960 tokens, 8 lanes, 7 drafts: rows of one byte a value and a 16-bit scale, the DFlash 2 drafter."""
+    """40,960 tokens, 8 lanes, 7 drafts: rows of one byte a value and a float32 scale, the DFlash 2 drafter."""
     layout = plan(EngineConfig(max_context=40_960, lanes=8, kv_format="fp8", draft_tokens=7, host_tier=GIB))
     drafter_token = 5 * 2 * 8 * 128 * 2
     # A column records keys, values and two gates of each Gated DeltaNet layer, its convolution input, 5 hidden states.
@@ -127,20 +127,28 @@ def test_fp8_with_drafts_by_hand() -> None:
     hand = {
         "weights": WEIGHTS,
         "context": 432 * MIB,
-        "kv_window": 8 * (32 + 512 + 1024) * BF16_TOKEN,
+        "kv_window": 0,
         "lane_state": 8 * STATE,
         "workspace": WORKSPACE,
         "vision_cache": PICTURES,
-        "sampling": 8 * 248320 * 2 * 4,
+        "sampling": 8 * 248320 * (2 * 4 + 1 / 8),
         "round": 8 * (40_960 / 64 * 4 + 64 + 8 * 40),
         "graphs": 2 * 8 * 10 * MIB,
         "verify": 8 * 8 * column,
         "drafter": 3.85e9 + 8 * (2048 + 8) * drafter_token,
     }
     hand["kv_pool"] = 31 * GIB - sum(hand.values())
-    window = (32 + 512) * BF16_TOKEN + 2048 * drafter_token
+    window = 2048 * drafter_token
     check(layout, hand | {"retained": (8 + 16) * (STATE + window), "host_tier": GIB})
-    assert lines(layout)["kv_pool"] == layout.pages * 64 * (16 * 4 * 2 * (256 + 2))
+    assert lines(layout)["kv_pool"] == layout.pages * 64 * (16 * 4 * 2 * (256 + 4))
+
+
+def test_two_bits_keep_an_exact_window() -> None:
+    """The first 32 tokens, the last 512 and the chunk being written, and the two former with every kept state."""
+    layout = plan(EngineConfig(max_context=40_960, lanes=8, kv_format="q2"))
+    found = lines(layout)
+    assert found["kv_window"] == 8 * (32 + 512 + 1024) * BF16_TOKEN
+    assert found["retained"] == pytest.approx((8 + 16) * (STATE + (32 + 512) * BF16_TOKEN), rel=1e-3)
 
 
 def test_published_prices_of_a_token() -> None:
