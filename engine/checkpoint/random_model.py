@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ from torch import Tensor
 
 from engine.checkpoint.catalogue import BUNDLED
 from engine.checkpoint.errors import CheckpointError
+from engine.checkpoint.formats import Format
 from engine.checkpoint.geometries import Geometry
 from engine.checkpoint.json_file import read_json
 from engine.checkpoint.layout import HEAD, expected_tensors
-from engine.checkpoint.quantize import BLOCK, PackedFP8, PackedNVFP4
+from engine.checkpoint.quantize import BLOCK, Packed, PackedFP8, PackedNVFP4, dequantize
 from engine.checkpoint.write import NVFP4Layout, Weight, write_checkpoint
 from engine.config import ModelConfig
 
@@ -57,12 +59,12 @@ def write_random(
     raw = {**geometry.raw, "ignis_name": f"{geometry.name}, random weights"}
     ember = read_json(BUNDLED / "config.json")
     raw.update({key: ember[key] for key in _IDS})
-    config = ModelConfig.from_dict(raw)
-    total = stored_bytes(config)
+    weights = RandomWeights(ModelConfig.from_dict(raw), seed)
+    total = weights.nbytes
     write_checkpoint(
         folder,
         raw,
-        _weights(config, seed),
+        ((name, _on_cpu(weights.weight(name))) for name in weights.names()),
         layout=layout,
         shard_bytes=SHARD,
         on_shard=None if on_progress is None else lambda done: on_progress(min(done, total), total),
@@ -74,31 +76,57 @@ def write_random(
     (folder / "preprocessor_config.json").write_text(json.dumps(pictures, indent=1) + "\n", encoding="utf-8")
 
 
-def stored_bytes(config: ModelConfig) -> int:
-    """What the tensors take on disk, without headers and the few scalars."""
-    return sum(_nbytes(name, shape, config) for name, shape in expected_tensors(config).items())
+class RandomWeights:
+    """The weights of such a checkpoint, drawn when they are asked for, where they are wanted: what
+    ``engine.checkpoint.reader.Checkpoint`` is to a loader, without files. The same seed and device draw the same
+    weight for a name, whatever was asked for before."""
 
+    def __init__(self, config: ModelConfig, seed: int = 0, device: torch.device | None = None) -> None:
+        self._config = config
+        self._shapes = expected_tensors(config)
+        self._seeds = {name: seed * len(self._shapes) + number for number, name in enumerate(self._shapes)}
+        self._device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
-def _kind(name: str, shape: tuple[int, ...], config: ModelConfig) -> str:
-    if name == HEAD:
-        return "fp8"
-    small = name.endswith(("in_proj_b.weight", "in_proj_a.weight", "embed_tokens.weight"))
-    matrix = len(shape) == 2 and "visual" not in name and not small
-    return "nvfp4" if matrix and shape[1] % BLOCK == 0 else "bf16"
+    @property
+    def nbytes(self) -> int:
+        return sum(self._nbytes(name) for name in self._shapes)
 
+    def names(self) -> list[str]:
+        return list(self._shapes)
 
-def _nbytes(name: str, shape: tuple[int, ...], config: ModelConfig) -> int:
-    count = math.prod(shape)
-    return {"nvfp4": count // 2 + count // BLOCK, "fp8": count + 4 * shape[0], "bf16": 2 * count}[
-        _kind(name, shape, config)
-    ]
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self._shapes[name]
 
+    def format_of(self, name: str) -> Format:
+        shape = self._shapes[name]
+        if name == HEAD:
+            return "fp8"
+        small = name.endswith(("in_proj_b.weight", "in_proj_a.weight", "embed_tokens.weight"))
+        matrix = len(shape) == 2 and "visual" not in name and not small
+        return "nvfp4" if matrix and shape[1] % BLOCK == 0 else "bf16"
 
-def _weights(config: ModelConfig, seed: int) -> Iterator[tuple[str, Weight]]:
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    generator = torch.Generator(device=device).manual_seed(seed)
-    for name, shape in expected_tensors(config).items():
-        yield name, _weight(name, shape, _kind(name, shape, config), generator)
+    def weight(self, name: str) -> Weight:
+        """As it is stored."""
+        generator = torch.Generator(device=self._device).manual_seed(self._seeds[name])
+        return _weight(name, self._shapes[name], self.format_of(name), generator)
+
+    def packed(self, name: str) -> Packed:
+        """The parts of a weight that is not stored plain."""
+        weight = self.weight(name)
+        if isinstance(weight, Tensor):
+            raise ValueError(f"{name} is stored as bf16, not packed")
+        return weight
+
+    def copy_into(self, name: str, out: Tensor) -> None:
+        """One weight, dequantised."""
+        weight = self.weight(name)
+        out.copy_(weight if isinstance(weight, Tensor) else dequantize(weight))
+
+    def _nbytes(self, name: str) -> int:
+        shape = self._shapes[name]
+        count = math.prod(shape)
+        each = {"nvfp4": count // 2 + count // BLOCK, "fp8": count + 4 * shape[0]}
+        return each.get(self.format_of(name), 2 * count)
 
 
 def _weight(name: str, shape: tuple[int, ...], kind: str, generator: torch.Generator) -> Weight:
@@ -106,11 +134,11 @@ def _weight(name: str, shape: tuple[int, ...], kind: str, generator: torch.Gener
         rows, columns = shape
         codes = _integers((rows, columns // 2), 0, 256, generator)
         scales = _integers((rows, columns // BLOCK), _SCALE_CODES.start, _SCALE_CODES.stop, generator)
-        scale = torch.tensor(1.0 / (_NIBBLE_RMS * _SCALE_RMS * math.sqrt(columns)))
+        scale = torch.tensor(1.0 / (_NIBBLE_RMS * _SCALE_RMS * math.sqrt(columns)), device=codes.device)
         return PackedNVFP4(codes, scales.view(torch.float8_e4m3fn), scale)
     if kind == "fp8":
         codes = _integers(shape, 0, 127, generator) | _integers(shape, 0, 2, generator) << 7
-        scale = torch.full((shape[0],), 1.0 / (_E4M3_RMS * math.sqrt(shape[1])))
+        scale = torch.full((shape[0],), 1.0 / (_E4M3_RMS * math.sqrt(shape[1])), device=codes.device)
         return PackedFP8(codes.view(torch.float8_e4m3fn), scale, "row")
     return _plain(name, shape, generator)
 
@@ -130,15 +158,21 @@ def _plain(name: str, shape: tuple[int, ...], generator: torch.Generator) -> Ten
 
 
 def _integers(shape: tuple[int, ...], low: int, high: int, generator: torch.Generator) -> Tensor:
-    """uint8 on the CPU."""
+    """uint8."""
     out = torch.empty(shape, dtype=torch.uint8, device=generator.device)
-    return out.random_(low, high, generator=generator).cpu()
+    return out.random_(low, high, generator=generator)
 
 
 def _uniform(shape: tuple[int, ...], low: float, high: float, generator: torch.Generator) -> Tensor:
-    """bfloat16 on the CPU, drawn a part at a time."""
-    out = torch.empty(shape, dtype=torch.bfloat16)
+    """bfloat16, drawn a part at a time."""
+    out = torch.empty(shape, dtype=torch.bfloat16, device=generator.device)
     for part in out.view(-1).split(1 << 24):
-        drawn = torch.empty(part.shape, device=generator.device).uniform_(low, high, generator=generator)
-        part.copy_(drawn)
+        part.copy_(torch.empty(part.shape, device=generator.device).uniform_(low, high, generator=generator))
     return out
+
+
+def _on_cpu(weight: Weight) -> Weight:
+    if isinstance(weight, Tensor):
+        return weight.cpu()
+    parts: dict[str, Any] = {part.name: getattr(weight, part.name) for part in fields(weight)}
+    return replace(weight, **{name: part.cpu() if isinstance(part, Tensor) else part for name, part in parts.items()})

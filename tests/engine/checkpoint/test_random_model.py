@@ -11,7 +11,8 @@ import torch
 
 from engine.checkpoint import CheckpointError, random_model
 from engine.checkpoint.geometries import EMBER, QWEN, Geometry, geometry
-from engine.checkpoint.random_model import stored_bytes, write_random
+from engine.checkpoint.quantize import PackedFP8
+from engine.checkpoint.random_model import RandomWeights, write_random
 from engine.checkpoint.reader import open_checkpoint
 from engine.checkpoint.verify import verify
 from tests.conftest import LoadTiny
@@ -43,7 +44,7 @@ def test_a_random_checkpoint_is_sound(
     assert len(list(tmp_path.glob("*.safetensors"))) > 1
     assert not list(tmp_path.glob("*.part"))
     assert heard == sorted(heard)
-    assert heard[-1][0] == heard[-1][1] == stored_bytes(small.config)
+    assert heard[-1][0] == heard[-1][1] == RandomWeights(small.config).nbytes
 
 
 def test_both_layouts_hold_the_same_weights(small: Geometry, tmp_path: Path) -> None:
@@ -78,6 +79,20 @@ def test_it_answers(small: Geometry, tmp_path: Path, load_tiny: LoadTiny) -> Non
     assert len(set(answer.ids)) > 3
 
 
+def test_weights_drawn_for_a_loader_are_those_of_the_file(small: Geometry, tmp_path: Path) -> None:
+    write_random(small, tmp_path, seed=5)
+    drawn = RandomWeights(small.config, 5)
+    with open_checkpoint(tmp_path) as stored:
+        for name in reversed(drawn.names()):
+            assert stored.format_of(name) == drawn.format_of(name)
+            out = torch.empty(drawn.shape(name))
+            drawn.copy_into(name, out)
+            torch.testing.assert_close(stored.tensor(name), out)
+        assert isinstance(drawn.packed("lm_head.weight"), PackedFP8)
+        with pytest.raises(ValueError, match="not packed"):
+            drawn.packed("model.language_model.norm.weight")
+
+
 def test_a_folder_with_a_checkpoint_is_left_alone(small: Geometry, tmp_path: Path) -> None:
     write_random(small, tmp_path)
     before = {file: file.stat().st_mtime_ns for file in tmp_path.iterdir()}
@@ -88,4 +103,4 @@ def test_a_folder_with_a_checkpoint_is_left_alone(small: Geometry, tmp_path: Pat
 
 def test_the_27b_takes_what_is_published() -> None:
     """24.3e9 NVFP4 weights at 0.5625 bytes, a head of FP8 and the rest in BF16."""
-    assert 18.0e9 < stored_bytes(geometry(QWEN).config) < 19.5e9
+    assert 18.0e9 < RandomWeights(geometry(QWEN).config).nbytes < 19.5e9
