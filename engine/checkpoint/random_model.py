@@ -10,7 +10,7 @@ import json
 import math
 import shutil
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -175,4 +175,5 @@ def _on_cpu(weight: Weight) -> Weight:
     if isinstance(weight, Tensor):
         return weight.cpu()
     parts: dict[str, Any] = {part.name: getattr(weight, part.name) for part in fields(weight)}
-    return replace(weight, **{name: part.cpu() if isinstance(part, Tensor) else part for name, part in parts.items()})
+    moved: Weight = type(weight)(**{k: part.cpu() if isinstance(part, Tensor) else part for k, part in parts.items()})
+    return moved
