@@ -10,7 +10,7 @@ import json
 import math
 import shutil
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +174,6 @@ def _uniform(shape: tuple[int, ...], low: float, high: float, generator: torch.G
 def _on_cpu(weight: Weight) -> Weight:
     if isinstance(weight, Tensor):
         return weight.cpu()
-    parts: dict[str, Any] = {part.name: getattr(weight, part.name) for part in fields(weight)}
-    moved: Weight = type(weight)(**{k: part.cpu() if isinstance(part, Tensor) else part for k, part in parts.items()})
-    return moved
+    if isinstance(weight, PackedNVFP4):
+        return PackedNVFP4(weight.codes.cpu(), weight.block_scale.cpu(), weight.scale.cpu(), weight.input_scale)
+    return replace(weight, codes=weight.codes.cpu(), scale=weight.scale.cpu())
