@@ -96,6 +96,17 @@ def decode_image(source: bytes | Image.Image) -> Image.Image:
         raise _damaged(error) from None
 
 
+def format_of(data: bytes) -> str | None:
+    """Which of ``FORMATS`` a file is of, by how it begins; None when of none. Raises ``RequestError`` for one that is
+    too large to be used."""
+    try:
+        return _open(data).format
+    except RequestError as error:
+        if error.code == "invalid_image":
+            return None
+        raise
+
+
 def _open(data: bytes) -> Image.Image:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)

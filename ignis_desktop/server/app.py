@@ -16,11 +16,14 @@ from ignis_desktop.server.feed import EngineFeed
 from ignis_desktop.server.guard import BodyLimit, HostGuard, KeyGuard, Recorder
 from ignis_desktop.server.metrics import ServerMetrics
 from ignis_desktop.server.request_log import RequestLog
-from ignis_desktop.server.routes import chat, completions, decide, engine, models, screens, tokens
+from ignis_desktop.server.routes import chat, completions, decide, engine, files, models, screens, tokens
 from ignis_desktop.server.screens import ScreenStore
 from ignis_desktop.server.settings import Settings
 from ignis_desktop.server.state import ServerState
 from ignis_desktop.server.workers import Workers
+from ignis_desktop.store.files import FileDatabase
+from ignis_desktop.store.paths import data_path
+from ignis_desktop.store.responses import ResponseDatabase
 
 if TYPE_CHECKING:
     from engine import Engine
@@ -44,6 +47,7 @@ def create_app(
 
     ``log`` receives every request; ``token`` is accepted as a key besides ``settings.api_key``.
     """
+    kept = settings.data_directory or data_path()
     state = ServerState(
         engine=engine_,
         settings=settings,
@@ -51,6 +55,8 @@ def create_app(
         metrics=ServerMetrics(engine_.snapshot),
         workers=Workers(),
         screens=ScreenStore(settings.max_screens),
+        files=FileDatabase(kept / "uploads.sqlite", settings.max_files_bytes),
+        responses=ResponseDatabase(kept / "responses.sqlite"),
         feed=EngineFeed(engine_.snapshot),
     )
 
@@ -60,10 +66,12 @@ def create_app(
         yield
         state.end_work()
         state.screens.close()
+        state.files.close()
+        state.responses.close()
 
     app = FastAPI(title=TITLE, redoc_url=None, lifespan=lifespan, separate_input_output_schemas=False)
     app.state.ignis = state
-    for family in (chat, completions, models, tokens, decide, screens, engine):
+    for family in (chat, completions, models, tokens, files, decide, screens, engine):
         app.include_router(family.router)
     errors.install(app)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]

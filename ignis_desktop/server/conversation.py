@@ -1,17 +1,14 @@
-"""OpenAI chat messages, checked and turned into the engine's: image parts carry decoded pictures."""
+"""OpenAI chat messages, checked and turned into the engine's."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from ignis_desktop.server.attachments import Attachment
 from ignis_desktop.server.errors import ApiError, bad_request
-from ignis_desktop.server.images import decode_image
 from ignis_desktop.server.tools import checked_calls, ordered_results
-
-if TYPE_CHECKING:
-    from engine import Engine
 
 
 class ChatMessage(BaseModel):
@@ -22,13 +19,9 @@ class ChatMessage(BaseModel):
     tool_calls: list[dict[str, Any]] | None = None
 
 
-def engine_messages(engine: Engine, messages: list[ChatMessage]) -> list[dict[str, Any]]:
-    """Messages as ``Engine.chat_prompt`` takes them. Decodes pictures: call it off the event loop.
-
-    Raises ``ApiError`` 400 naming the part that cannot be used.
-    """
-    converted = [_message(engine, message, f"messages.{index}") for index, message in enumerate(messages)]
-    return ordered_results(converted)
+def chat_messages(messages: list[ChatMessage]) -> list[dict[str, Any]]:
+    """As ``attachments.read_messages`` takes them. Raises ``ApiError`` 400 naming the part that cannot be used."""
+    return ordered_results([_message(message, f"messages.{index}") for index, message in enumerate(messages)])
 
 
 def last_user_text(messages: list[ChatMessage]) -> str:
@@ -42,7 +35,7 @@ def last_user_text(messages: list[ChatMessage]) -> str:
     return ""
 
 
-def _message(engine: Engine, message: ChatMessage, where: str) -> dict[str, Any]:
+def _message(message: ChatMessage, where: str) -> dict[str, Any]:
     converted: dict[str, Any] = dict(message.model_extra or {})
     if message.tool_calls and message.role == "assistant":
         converted["tool_calls"] = checked_calls(message.tool_calls, where)
@@ -55,11 +48,11 @@ def _message(engine: Engine, message: ChatMessage, where: str) -> dict[str, Any]
         converted["content"] = message.content
     else:
         parts = enumerate(message.content)
-        converted["content"] = [_part(engine, part, f"{where}.content.{index}", message.role) for index, part in parts]
+        converted["content"] = [_part(part, f"{where}.content.{index}", message.role) for index, part in parts]
     return converted
 
 
-def _part(engine: Engine, part: dict[str, Any], where: str, role: str) -> dict[str, Any]:
+def _part(part: dict[str, Any], where: str, role: str) -> dict[str, Any] | Attachment:
     kind = part.get("type")
     if kind == "text":
         text = part.get("text")
@@ -68,15 +61,24 @@ def _part(engine: Engine, part: dict[str, Any], where: str, role: str) -> dict[s
         return {"type": "text", "text": text}
     if kind == "image_url":
         link = part.get("image_url")
-        url = link.get("url") if isinstance(link, dict) else link
-        if not isinstance(url, str):
-            raise bad_request(f"{where}.image_url.url: an image part needs a URL.", f"{where}.image_url.url")
-        if role not in ("user", "tool"):
-            raise bad_request(f"{where}: only user messages may carry images.", where)
-        return {"type": "image", "image": decode_image(engine, url, f"{where}.image_url.url")}
+        return attached(link.get("url") if isinstance(link, dict) else link, f"{where}.image_url.url", role)
+    if kind == "file":
+        file = part.get("file")
+        source = (file.get("file_id") or file.get("file_data")) if isinstance(file, dict) else None
+        return attached(source, f"{where}.file", role, texts=True)
     raise ApiError(
         400,
-        f"{where}.type: content parts of type {kind!r} are not supported; use text and image_url.",
+        f"{where}.type: content parts of type {kind!r} are not supported; use text, image_url and file.",
         code="unsupported_content_part",
         param=f"{where}.type",
     )
+
+
+def attached(source: object, where: str, role: str, *, texts: bool = False) -> Attachment:
+    """What a part names, to be read later. Raises ``ApiError`` 400 naming ``where``."""
+    if not isinstance(source, str) or not source:
+        what = "a file part needs a file's id or its data URI" if texts else "an image part needs a URL or a file's id"
+        raise bad_request(f"{where}: {what}.", where)
+    if role not in ("user", "tool"):
+        raise bad_request(f"{where}: only messages of users and results of tools may carry images and files.", where)
+    return Attachment(source, where, texts)

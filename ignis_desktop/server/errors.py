@@ -1,4 +1,8 @@
-"""Every fault as OpenAI's error body: ``{"error": {"message", "type", "code", "param"}}``."""
+"""Every fault as the body that the client's kind of API has for it.
+
+OpenAI's is ``{"error": {"message", "type", "code", "param"}}``, Anthropic's ``{"type": "error", "error": {"type",
+"message"}, "request_id"}``.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.types import Scope
 
 from engine.messages import BusyError, EngineError
 
@@ -26,6 +31,17 @@ TYPES = {
     413: "request_too_large",
     422: "invalid_request_error",
     431: "request_too_large",
+    503: "overloaded_error",
+    504: "timeout_error",
+}
+ANTHROPIC_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    405: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
     503: "overloaded_error",
     504: "timeout_error",
 }
@@ -66,7 +82,20 @@ class ApiError(Exception):
             code = {400: "invalid_value", 504: "deadline_exceeded"}.get(error.status, code)
         return cls(error.status, error.message, code=code, param=error.param or param, retry_after=retry_after)
 
-    def body(self) -> dict[str, Any]:
+    def renamed(self, old: str, new: str) -> ApiError:
+        """The same fault of a request in which a field has another name."""
+        known = {key: value for key, value in vars(self).items() if key not in ("status", "message", "code", "param")}
+        message, param = self.message.replace(old, new), self.param and self.param.replace(old, new)
+        return ApiError(self.status, message, code=self.code, param=param, **known)
+
+    def body(self, scope: Scope | None = None) -> dict[str, Any]:
+        """As the client of the request behind ``scope`` expects it; without one, OpenAI's."""
+        if scope is not None and is_anthropic(scope):
+            kind = ANTHROPIC_TYPES.get(self.status, "api_error" if self.status >= 500 else "invalid_request_error")
+            # The words by which clients know that it is time to shorten the conversation.
+            long = "prompt is too long: " if self.code == "context_length_exceeded" else ""
+            error = {"type": kind, "message": long + self.message}
+            return {"type": "error", "error": error, "request_id": scope.get("ignis.request_id")}
         kind = TYPES.get(self.status, "server_error" if self.status >= 500 else "invalid_request_error")
         return {"error": {"message": self.message, "type": kind, "code": self.code, "param": self.param, **self.extra}}
 
@@ -78,12 +107,20 @@ class ApiError(Exception):
             headers["www-authenticate"] = "Bearer"
         return headers
 
-    def response(self) -> JSONResponse:
-        return JSONResponse(self.body(), self.status, self.headers())
+    def response(self, scope: Scope | None = None) -> JSONResponse:
+        return JSONResponse(self.body(scope), self.status, self.headers())
 
 
 class ClientGone(Exception):
     """The client closed the connection before its answer was ready."""
+
+
+def is_anthropic(scope: Scope) -> bool:
+    """Whether a request speaks Anthropic's API: by its path, or by the header that all its clients send."""
+    path = scope["path"]
+    if path == "/v1/messages" or path.startswith("/v1/messages/"):
+        return True
+    return any(name == b"anthropic-version" for name, _ in scope["headers"])
 
 
 def cancelled() -> ApiError:
@@ -116,12 +153,12 @@ def _place(error: Any) -> list[str]:
 
 
 def install(app: FastAPI) -> None:
-    """Make every fault of ``app`` leave in OpenAI's shape."""
+    """Make every fault of ``app`` leave in the shape of its client's API."""
 
     @app.exception_handler(ApiError)
     async def api_error(request: Request, error: ApiError) -> JSONResponse:
         note_error(request, error.code)
-        return error.response()
+        return error.response(request.scope)
 
     @app.exception_handler(EngineError)
     async def engine_error(request: Request, error: EngineError) -> JSONResponse:
@@ -140,7 +177,7 @@ def install(app: FastAPI) -> None:
             405: (f"{path} does not take {method}.", "method_not_allowed"),
         }.get(error.status_code, (str(error.detail), "http_error"))
         note_error(request, code)
-        response = ApiError(error.status_code, message, code=code).response()
+        response = ApiError(error.status_code, message, code=code).response(request.scope)
         response.headers.update(error.headers or {})
         return response
 
@@ -157,6 +194,6 @@ def note_error(request: Request, code: str) -> None:
         record.note(error=code)
 
 
-def error_bytes(error: ApiError) -> bytes:
+def error_bytes(error: ApiError, scope: Scope) -> bytes:
     """The body of an error that is sent after the response began."""
-    return json.dumps(error.body(), ensure_ascii=False).encode()
+    return json.dumps(error.body(scope), ensure_ascii=False).encode()

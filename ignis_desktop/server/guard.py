@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
+import uuid
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,6 +25,8 @@ logger = logging.getLogger(__name__)
 OPEN_PATHS = ("/health", "/docs", "/openapi.json")
 """Reachable without a key: they say nothing about what is asked or answered."""
 MAX_HEADERS = 100
+REQUEST_ID_HEADERS = (b"x-request-id", b"request-id")
+"""Where OpenAI's and Anthropic's clients look for it."""
 
 
 def header(scope: Scope, name: bytes) -> str | None:
@@ -54,12 +57,15 @@ class Recorder:
             await self.app(scope, receive, send)
             return
         record = scope["ignis.record"] = self.log.begin(scope["method"], scope["path"], client_name(scope))
+        request_id = scope["ignis.request_id"] = f"req_{uuid.uuid4().hex[:24]}"
         status = 0
 
         async def watched(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                for name in REQUEST_ID_HEADERS:
+                    message["headers"].append((name, request_id.encode()))
             await send(message)
 
         try:
@@ -68,12 +74,12 @@ class Recorder:
             status = CLIENT_GONE
             raise
         except ApiError as error:  # of a layer around the routes
-            await _note(scope, error).response()(scope, receive, watched)
+            await _note(scope, error).response(scope)(scope, receive, watched)
         except Exception as error:
             logger.exception("%s %s failed", scope["method"], scope["path"])
             if status:  # the response began: a connection that breaks off is the only sign left
                 raise
-            await _note(scope, fault(error)).response()(scope, receive, watched)
+            await _note(scope, fault(error)).response(scope)(scope, receive, watched)
         finally:
             done = record.finish(CLIENT_GONE if scope.get("ignis.gone") else status)
             route = getattr(scope.get("route"), "path", "other")
@@ -92,7 +98,7 @@ class HostGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and (error := self.refusal(scope)) is not None:
-            await _note(scope, error).response()(scope, receive, send)
+            await _note(scope, error).response(scope)(scope, receive, send)
             return
         await self.app(scope, receive, send)
 
@@ -139,18 +145,19 @@ class KeyGuard:
         if scope["type"] == "http" and scope["path"] not in OPEN_PATHS and self.keys and not self.accepts(scope):
             error = ApiError(
                 401,
-                "This server needs its API key: send it as 'Authorization: Bearer KEY'.",
+                "This server needs its API key: send it as 'Authorization: Bearer KEY' or 'X-Api-Key: KEY'.",
                 code="invalid_api_key",
             )
-            await _note(scope, error).response()(scope, receive, send)
+            await _note(scope, error).response(scope)(scope, receive, send)
             return
         await self.app(scope, receive, send)
 
     def accepts(self, scope: Scope) -> bool:
         scheme, _, token = (header(scope, b"authorization") or "").partition(" ")
-        given = token.strip() if scheme.lower() == "bearer" else header(scope, b"x-api-key") or ""
+        given = [token.strip() if scheme.lower() == "bearer" else "", header(scope, b"x-api-key") or ""]
         # Every key is compared, each in constant time, so that timing tells nothing about any of them.
-        return sum(hmac.compare_digest(given.encode("latin-1", "replace"), key) for key in self.keys) > 0
+        pairs = ((one.encode("latin-1", "replace"), key) for one in given for key in self.keys)
+        return sum(hmac.compare_digest(one, key) for one, key in pairs) > 0
 
 
 class BodyLimit:
@@ -170,7 +177,7 @@ class BodyLimit:
         declared = header(scope, b"content-length") or "0"
         if declared.isdigit() and int(declared) > self.limit:
             await self.drain(receive, 0)
-            await self.refuse(scope).response()(scope, receive, send)
+            await self.refuse(scope).response(scope)(scope, receive, send)
             return
         received = 0
 

@@ -35,6 +35,14 @@ class Settings:
     """Screenshots kept encoded at once; the least recently used goes first."""
     capture: bool = True
     """Whether clients may have this machine's screen captured (``POST /v1/screens`` with ``capture``)."""
+    fetch_images: bool = False
+    """Whether pictures may be named by their address on the web; the server then fetches them."""
+    max_file_bytes: int = 32 * 2**20
+    """Of one uploaded file."""
+    max_files_bytes: int = 2**30
+    """Of all uploaded files together."""
+    data_directory: Path | None = None
+    """Where uploaded files and responses are kept; None is a folder among the user's data."""
     request_log_size: int = 1000
     advertise: bool = True
     """Write the runtime file through which local commands find this server."""

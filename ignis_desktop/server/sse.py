@@ -29,9 +29,9 @@ def frame(data: bytes, event: str | None = None) -> bytes:
     return head + b"data: " + data + b"\n\n"
 
 
-def json_frame(body: Mapping[str, Any]) -> bytes:
+def json_frame(body: Mapping[str, Any], event: str | None = None) -> bytes:
     """An object as one event."""
-    return frame(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode())
+    return frame(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(), event)
 
 
 class Work(Protocol):
@@ -86,4 +86,5 @@ class EventStreamResponse(Response):
 
     async def _send_error(self, request: Request, send: Send, error: ApiError) -> None:
         note_error(request, error.code)
-        await send({"type": "http.response.body", "body": frame(error_bytes(error), "error"), "more_body": True})
+        data = frame(error_bytes(error, request.scope), "error")
+        await send({"type": "http.response.body", "body": data, "more_body": True})

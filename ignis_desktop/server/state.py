@@ -19,6 +19,8 @@ from ignis_desktop.server.request_log import RequestLog
 from ignis_desktop.server.screens import ScreenStore
 from ignis_desktop.server.settings import Settings
 from ignis_desktop.server.workers import Workers
+from ignis_desktop.store.files import FileDatabase
+from ignis_desktop.store.responses import ResponseDatabase
 
 if TYPE_CHECKING:
     from engine import Engine
@@ -32,6 +34,8 @@ class ServerState:
     metrics: ServerMetrics
     workers: Workers
     screens: ScreenStore
+    files: FileDatabase
+    responses: ResponseDatabase
     feed: EngineFeed
     started: float = field(default_factory=time.time)
     readers: set[EventReader] = field(default_factory=set)
@@ -49,16 +53,17 @@ class ServerState:
         for reader in tuple(self.readers):
             reader.cancel()
 
-    def model_for(self, name: str | None) -> tuple[str, RequestClass | None]:
+    def model_for(self, name: str | None, *, any_name: bool = False) -> tuple[str, RequestClass | None]:
         """(loaded model's id, class asked for by a suffix such as ``@agent``) for the ``model`` of a request.
 
-        Raises ``ApiError`` 503 while nothing is loaded and 404 when ``name`` is another model's.
+        Raises ``ApiError`` 503 while nothing is loaded and 404 when ``name`` is another model's, unless ``any_name``
+        will do.
         """
         require_ready(self.engine)
         info = self.engine.info
         known = (info.id.casefold(), info.name.casefold())
         base, request_class = split_model(name or info.id, known)
-        if self.settings.accept_any_model or base.casefold() in known:
+        if any_name or self.settings.accept_any_model or base.casefold() in known:
             return info.id, request_class
         message = f"The model {base!r} is not loaded; the loaded one is {info.id!r}."
         raise ApiError(404, message, code="model_not_found", param="model")

@@ -8,10 +8,15 @@ from pathlib import Path
 import platformdirs
 
 
-def data_dir() -> Path:
-    """Conversations and settings; made when missing."""
+def data_path() -> Path:
+    """Where conversations and settings are kept; it need not be there yet."""
     override = os.environ.get("IGNIS_DATA_DIR")
-    path = Path(override) if override else Path(platformdirs.user_data_dir("ignis-desktop", appauthor=False))
+    return Path(override) if override else Path(platformdirs.user_data_dir("ignis-desktop", appauthor=False))
+
+
+def data_dir() -> Path:
+    """The same, made when missing."""
+    path = data_path()
     path.mkdir(parents=True, exist_ok=True)
     return path
 

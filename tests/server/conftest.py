@@ -7,6 +7,7 @@ import io
 import time
 from collections.abc import Callable, Iterator
 
+import anthropic
 import httpx
 import openai
 import pytest
@@ -15,6 +16,7 @@ from PIL import Image, ImageDraw
 from engine import Engine
 from ignis_desktop.server.settings import Settings
 from ignis_desktop.server.thread import ServerThread
+from tests.server.replay import Replay
 from tests.tiny import write_tiny
 
 CONTEXT = 65_536
@@ -30,7 +32,14 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 @pytest.fixture(scope="session")
 def server(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerThread]:
-    settings = Settings(port=0, max_body_bytes=4 * 2**20, runtime_directory=tmp_path_factory.mktemp("run"))
+    settings = Settings(
+        port=0,
+        max_body_bytes=4 * 2**20,
+        max_file_bytes=2**20,
+        max_files_bytes=8 * 2**20,
+        data_directory=tmp_path_factory.mktemp("data"),
+        runtime_directory=tmp_path_factory.mktemp("run"),
+    )
     with ServerThread(engine, settings) as running:
         yield running
 
@@ -45,6 +54,17 @@ def http(server: ServerThread) -> Iterator[httpx.Client]:
 def client(server: ServerThread) -> Iterator[openai.OpenAI]:
     with openai.OpenAI(base_url=f"{server.url}/v1", api_key="unused", max_retries=0, timeout=60) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def claude(server: ServerThread) -> Iterator[anthropic.Anthropic]:
+    with anthropic.Anthropic(base_url=server.url, api_key="unused", max_retries=0, timeout=60) as opened:
+        yield opened
+
+
+@pytest.fixture
+def replay(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Replay:
+    return Replay(engine, monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -41,11 +41,6 @@ READ = xml("read", path="app.py", limit="20")
 RUN = '<tool_call>\n{"name": "run", "arguments": {"path": "app.py"}}\n</tool_call>'
 
 
-@pytest.fixture
-def replay(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Replay:
-    return Replay(engine, monkeypatch)
-
-
 def chunks_of(client: openai.OpenAI, model: str, **options: Any) -> list[Any]:
     return list(client.chat.completions.create(model=model, messages=ASK, tools=TOOLS, stream=True, **options))
 

@@ -8,9 +8,10 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import Field
 
+from ignis_desktop.server.attachments import read_messages
 from ignis_desktop.server.bodies import documented, read_body
 from ignis_desktop.server.chat_reply import ChatReply, ReplyOptions
-from ignis_desktop.server.conversation import ChatMessage, engine_messages, last_user_text
+from ignis_desktop.server.conversation import ChatMessage, chat_messages, last_user_text
 from ignis_desktop.server.errors import ApiError, bad_request
 from ignis_desktop.server.generation import Run
 from ignis_desktop.server.sampling import MAX_LOGPROBS, SamplingBody
@@ -72,7 +73,8 @@ async def chat_completions(http: Request) -> Response:
     body = await read_body(http, ChatBody)
     model, suffix = state.model_for(body.model)
     body.refuse_unsupported()
-    turn = await state.workers.prepare(_prepare, state.engine, body)
+    messages = await read_messages(state, chat_messages, body.messages)
+    turn = await state.workers.prepare(_prepare, state.engine, body, messages)
     request_class = body.class_of(http, suffix)
     request = turn.request(http, request_class, last_user_text(body.messages), stream=body.stream)
     run = Run(http, request_class, [request], "messages")
@@ -84,11 +86,11 @@ async def chat_completions(http: Request) -> Response:
     return await state.workers.json(reply.whole, answer)
 
 
-def _prepare(engine: Engine, body: ChatBody) -> PreparedTurn:
-    """Check the tools, decode pictures, fill the template, tokenise. Not on the event loop."""
+def _prepare(engine: Engine, body: ChatBody, messages: list[dict[str, Any]]) -> PreparedTurn:
+    """Check the tools, fill the template, tokenise. Not on the event loop."""
     tools = checked_tools(body.tools or [])
     turn = Turn(
-        messages=engine_messages(engine, body.messages),
+        messages=messages,
         tools=tools,
         choice=checked_choice(body.tool_choice, tools),
         parallel=body.parallel_tool_calls is not False,

@@ -9,8 +9,9 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
 from engine.messages import Prompt
+from ignis_desktop.server.attachments import read_messages
 from ignis_desktop.server.bodies import Body, documented, read_body
-from ignis_desktop.server.conversation import ChatMessage, engine_messages
+from ignis_desktop.server.conversation import ChatMessage, chat_messages
 from ignis_desktop.server.errors import bad_request
 from ignis_desktop.server.state import ServerState, state_of
 from ignis_desktop.server.tools import checked_tools
@@ -40,7 +41,8 @@ async def tokenize(http: Request) -> Response:
     state.model_for(body.model)
     if (body.prompt is None) == (body.messages is None):
         raise bad_request("Send either prompt (a text) or messages (a conversation).", "prompt")
-    return await state.workers.json(_tokenize, state, body)
+    messages = await read_messages(state, chat_messages, body.messages) if body.messages is not None else None
+    return await state.workers.json(_tokenize, state, body, messages)
 
 
 @router.post("/v1/detokenize", openapi_extra=documented(DetokenizeBody))
@@ -56,11 +58,10 @@ async def detokenize(http: Request) -> Response:
     return JSONResponse({"prompt": await state.workers.prepare(state.engine.tokenizer.decode, body.tokens)})
 
 
-def _tokenize(state: ServerState, body: TokenizeBody) -> dict[str, Any]:
+def _tokenize(state: ServerState, body: TokenizeBody, messages: list[dict[str, Any]] | None) -> dict[str, Any]:
     engine = state.engine
     prompt: Prompt
-    if body.messages is not None:
-        messages = engine_messages(engine, body.messages)
+    if messages is not None:
         tools = checked_tools(body.tools) if body.tools else None
         prompt = engine.chat_prompt(messages, tools=tools, enable_thinking=body.enable_thinking)
     else:

@@ -1,0 +1,62 @@
+"""A SQLite file that several threads share: opened when it is first used, one statement at a time."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+
+class Database:
+    """One connection behind a lock. Everything raises ``sqlite3.Error`` when the file cannot be used."""
+
+    def __init__(self, path: Path, schema: str, version: int) -> None:
+        """``schema``: statements that make what is missing. ``version``: of the schema; a newer file is refused."""
+        self._path, self._schema, self._version = path, schema, version
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._closed = False
+
+    def read(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._open().execute(sql, values).fetchall()
+
+    def write(self, *statements: tuple[str, Sequence[Any]]) -> int:
+        """All statements or none; returns how many rows the last one changed."""
+        with self._lock, self._open() as connection:
+            changed = 0
+            for sql, values in statements:
+                changed = connection.execute(sql, values).rowcount
+            return changed
+
+    def close(self) -> None:
+        """For good. May be called again, and before anything was read."""
+        with self._lock:
+            self._closed = True
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def _open(self) -> sqlite3.Connection:
+        if self._closed:
+            raise sqlite3.ProgrammingError(f"{self._path.name} was closed.")
+        if self._connection is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            # The file holds what people asked and uploaded: readable by its owner only.
+            self._path.touch(mode=0o600)
+            connection = sqlite3.connect(self._path, timeout=5.0, check_same_thread=False)
+            try:
+                connection.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA secure_delete=ON;")
+                found = connection.execute("PRAGMA user_version").fetchone()[0]
+                if found > self._version:
+                    message = f"{self._path.name} was written by a newer Ignis (format {found}); update Ignis."
+                    raise sqlite3.DatabaseError(message)
+                connection.executescript(self._schema)
+                connection.execute(f"PRAGMA user_version={self._version}")
+            except sqlite3.Error:
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection
