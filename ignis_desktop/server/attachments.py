@@ -44,7 +44,11 @@ async def read_messages(
 
     Raises ``ApiError`` 400 naming the part that cannot be used.
     """
-    messages = await state.workers.prepare(convert, *args, **kwargs)
+    return await attach(state, await state.workers.prepare(convert, *args, **kwargs))
+
+
+async def attach(state: ServerState, messages: list[Message]) -> list[Message]:
+    """The messages with each ``Attachment`` read. Raises ``ApiError`` 400 naming the one that cannot be used."""
     found = [part for message in messages for part in _parts(message) if isinstance(part, Attachment)]
     if not found:
         return messages
@@ -134,7 +138,7 @@ class _Reader:
         try:
             image = engine.prepare_image(data)
         except EngineError as error:
-            raise ApiError.of(error, where) from None
+            raise ApiError(error.status, f"{where}: {error.message}", code=error.code, param=where) from None
         cell = engine.loaded.image_limits().cell
         self._tokens += (image.size[0] // cell) * (image.size[1] // cell)
         if self._tokens > engine.info.context_length:

@@ -1,7 +1,7 @@
 """Every fault as the body that the client's kind of API has for it.
 
 OpenAI's is ``{"error": {"message", "type", "code", "param"}}``, Anthropic's ``{"type": "error", "error": {"type",
-"message"}, "request_id"}``.
+"message", "details"}, "request_id"}``.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class ApiError(Exception):
             kind = ANTHROPIC_TYPES.get(self.status, "api_error" if self.status >= 500 else "invalid_request_error")
             # The words by which clients know that it is time to shorten the conversation.
             long = "prompt is too long: " if self.code == "context_length_exceeded" else ""
-            error = {"type": kind, "message": long + self.message}
+            error = {"type": kind, "message": long + self.message, "details": {"error_code": self.code}}
             return {"type": "error", "error": error, "request_id": scope.get("ignis.request_id")}
         kind = TYPES.get(self.status, "server_error" if self.status >= 500 else "invalid_request_error")
         return {"error": {"message": self.message, "type": kind, "code": self.code, "param": self.param, **self.extra}}
