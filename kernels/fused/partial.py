@@ -122,7 +122,7 @@ def slot_count(tiles: int, blocks: int, programs: int) -> int:
 def _slot_counts(out: int, layout: Layout) -> Tensor:
     """How many slots each row's tile has: int64 [out]."""
     _, tile, blocks, programs = layout
-    units = out // tile * blocks
+    units = -(-out // tile) * blocks
     start = torch.arange(out) // tile * blocks
     counts: Tensor = ((start + blocks) * programs - 1) // units - ((start + 1) * programs - 1) // units + 1
     return counts
@@ -143,7 +143,7 @@ def load_sum(values, slot_stride, column_stride, column, row, mask, OUT: tl.cons
     elif SLOTS == 1:
         total = tl.load(where, mask=mask, other=0.0)
     else:
-        UNITS: tl.constexpr = OUT // LAYOUT[1] * LAYOUT[2]
+        UNITS: tl.constexpr = (OUT + LAYOUT[1] - 1) // LAYOUT[1] * LAYOUT[2]
         start = row // LAYOUT[1] * LAYOUT[2]
         first = ((start + 1) * LAYOUT[3] - 1) // UNITS
         last = ((start + LAYOUT[2]) * LAYOUT[3] - 1) // UNITS

@@ -1,0 +1,157 @@
+"""Products with NVFP4 weights: which kernel, how many programs, and where their sums go.
+
+A round is bound by the bytes of its weights, so they are read once and decoded in registers: for ``mma.sync`` up to
+eight columns, for ``wgmma`` up to 64 on SM90.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from kernels.fused.activations import arrange, natural
+from kernels.fused.launch import overlap
+from kernels.fused.nvfp4_layout import BLOCK, ROWS, NVFP4Weight, dequantize
+from kernels.fused.partial import Partial, slot_count
+from kernels.registry import interpreted, use_triton
+
+MOST_COLUMNS = 64
+"""Columns that one launch multiplies."""
+_TILE_WARPS = ROWS // 16
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How one launch goes."""
+
+    kernel: Literal["registers", "stream", "split"]
+    columns: int
+    """That a program multiplies with: a power of two, at least as many as there are."""
+    programs: int
+    stages: int = 0
+    """Chunks of activations on their way at once."""
+    registers: int | None = None
+    """A cap, so that as many programs as planned run at once."""
+
+
+@lru_cache(maxsize=4096)
+def plan(rows: int, k: int, columns: int, processors: int, capability: int) -> Plan:
+    """The way that was fastest for a matrix [rows, k] (padded) and so many columns on a card of its kind.
+
+    Args:
+        processors: streaming multiprocessors of the card.
+        capability: 90 for SM90.
+    """
+    tiles, blocks = rows // ROWS, k // BLOCK
+    if columns <= 8 or capability != 90:
+        return Plan("registers", 8, min(tiles * blocks, 4 * processors))
+    if columns <= 16:
+        return Plan("stream", 16, min(tiles * blocks, 4 * processors), stages=4, registers=128)
+    return Plan("split", 32 if columns <= 32 else 64, tiles * _split(tiles, blocks, 3 * processors), stages=3)
+
+
+def _split(tiles: int, blocks: int, resident: int) -> int:
+    """Programs for each tile such that full waves of ``resident`` programs waste least."""
+
+    def cost(split: int) -> float:
+        waves = -(-tiles * split // resident)
+        return waves * (-(-blocks // split) + 1.0)  # one unit's time to start and to end a program
+
+    return min(range(1, min(4, blocks) + 1), key=cost)
+
+
+def nvfp4_linear(
+    x: Tensor,
+    weight: NVFP4Weight,
+    workspace: Tensor | None = None,
+    *,
+    in_fragments: bool = False,
+    dependent: bool = False,
+    chosen: Plan | None = None,
+) -> Partial:
+    """x [N, in] · weightᵀ for up to 64 columns a launch.
+
+    Args:
+        x: bfloat16, contiguous.
+        workspace: float32, at least :func:`workspace_size`, for the sums; None allocates it.
+        in_fragments: x already stands as :func:`wants_fragments` and :mod:`kernels.fused.activations` have it.
+        dependent: launched while the kernel before it still runs.
+        chosen: instead of :func:`plan`.
+
+    Raises ``ValueError`` for shapes and types that do not fit.
+    """
+    if x.dim() != 2 or x.shape[1] != weight.in_features or x.dtype != torch.bfloat16 or not x.is_contiguous():
+        raise ValueError(
+            f"An NVFP4 product with {weight.in_features} columns takes contiguous bfloat16 [N, {weight.in_features}], "
+            f"not {x.dtype} {list(x.shape)}."
+        )
+    if not use_triton(x) or interpreted():  # the interpreter knows no Gluon
+        return nvfp4_linear_reference(x, weight, in_fragments=in_fragments)
+    count, rows, k = x.shape[0], weight.rows, weight.columns
+    how = chosen or _plan_for(weight, count, x.device)
+    fragments = how.kernel != "registers"
+    if in_fragments and not fragments:
+        raise ValueError(f"Activations of {count} columns are multiplied as they are, not in the fragments' order.")
+    if k != x.shape[1] or fragments > in_fragments:
+        x = arrange(x, k, fragments=fragments and not in_fragments, dependent=dependent)
+    layout = (slot_count(rows // ROWS, k // BLOCK, how.programs), ROWS, k // BLOCK, how.programs)
+    size = layout[0] * count * rows
+    if workspace is None:
+        workspace = torch.empty(size, dtype=torch.float32, device=x.device)
+    values = workspace[:size].view(layout[0], count, rows)
+    for start in range(0, count, how.columns):
+        _launch(how, x[start : start + how.columns], weight, values[:, start:], count * rows, dependent)
+    return Partial(values[..., : weight.out_features], layout)
+
+
+def nvfp4_linear_reference(x: Tensor, weight: NVFP4Weight, *, in_fragments: bool = False) -> Partial:
+    """The product as float32 [N, out], plain."""
+    if in_fragments:
+        x = natural(x)
+    return Partial.of(x.float() @ dequantize(weight).T)
+
+
+def wants_fragments(weight: NVFP4Weight, columns: int, device: torch.device) -> bool:
+    """Whether :func:`nvfp4_linear` takes so many columns in the fragments' order, so that their writer may store them
+    so (where ``in_features`` needs no padding)."""
+    return weight.columns == weight.in_features and _plan_for(weight, columns, device).kernel != "registers"
+
+
+def workspace_size(weight: NVFP4Weight, columns: int, device: torch.device) -> int:
+    """float32 numbers that a product with so many columns writes at most."""
+    programs = _plan_for(weight, columns, device).programs
+    return slot_count(weight.rows // ROWS, weight.columns // BLOCK, programs) * columns * weight.rows
+
+
+def _plan_for(weight: NVFP4Weight, columns: int, device: torch.device) -> Plan:
+    return plan(weight.rows, weight.columns, min(columns, MOST_COLUMNS), *_card(device))
+
+
+@lru_cache(maxsize=16)
+def _card(device: torch.device) -> tuple[int, int]:
+    """(streaming multiprocessors, capability)."""
+    properties = torch.cuda.get_device_properties(device)
+    return properties.multi_processor_count, 10 * properties.major + properties.minor
+
+
+def _launch(how: Plan, x: Tensor, weight: NVFP4Weight, values: Tensor, slot_stride: int, dependent: bool) -> None:
+    from kernels.fused import nvfp4_registers, nvfp4_wgmma  # Gluon is slow to import and needed on a card only
+
+    flags = overlap(dependent, x) | {"WARPS": _TILE_WARPS, "num_warps": _TILE_WARPS}
+    if how.registers:
+        flags["maxnreg"] = how.registers
+    operands = weight.words, weight.scales, weight.factors, values, x.shape[0], slot_stride, weight.rows, weight.columns
+    grid = (how.programs,)
+    if how.kernel == "registers":
+        layout = nvfp4_registers.activation_layout(_TILE_WARPS)
+        nvfp4_registers.registers_kernel[grid](x, *operands, X=layout, **flags)
+    elif how.kernel == "stream":
+        nvfp4_wgmma.stream_kernel[grid](x, *operands, COLUMNS=how.columns, STAGES=how.stages, **flags)
+    else:
+        split = how.programs // (weight.rows // ROWS)
+        described = nvfp4_wgmma.describe(x, how.columns)
+        nvfp4_wgmma.split_kernel[grid](described, *operands, split, COLUMNS=how.columns, STAGES=how.stages, **flags)

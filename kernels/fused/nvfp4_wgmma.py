@@ -1,0 +1,225 @@
+"""NVFP4 product for 9 to 64 columns on SM90: ``wgmma`` with the weights as A from registers, activations from shared
+memory.
+
+There they must lie as the fragments count their columns, see :func:`kernels.fused.activations.fragment_column`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.ampere import async_copy
+from triton.experimental.gluon.language.nvidia.hopper import (
+    fence_async_shared,
+    mbarrier,
+    tma,
+    warpgroup_mma,
+    warpgroup_mma_init,
+    warpgroup_mma_wait,
+)
+from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
+from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
+
+from kernels.fused.nvfp4_fragments import (
+    as_wide_operand,
+    barrier,
+    decode,
+    load_factors,
+    scale_offsets,
+    store_slot,
+    word_offsets,
+)
+
+_SHARED = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=2)
+
+
+def describe(x: Tensor, columns: int) -> Any:
+    """Descriptor of x [N, K] by which the tensor memory engine copies [columns, 128]; rows beyond N read as zero."""
+    if x.dtype != torch.bfloat16 or not x.is_contiguous():
+        raise ValueError(f"Activations must be contiguous bfloat16, not {x.dtype} with strides {x.stride()}.")
+    return TensorDescriptor.from_tensor(x, [columns, 128], _SHARED)
+
+
+@gluon.jit(do_not_specialize=["columns"])
+def stream_kernel(  # type: ignore[no-untyped-def]
+    x, words, scales, factors, values, columns, slot_stride, out, k,
+    COLUMNS: gl.constexpr, WARPS: gl.constexpr, STAGES: gl.constexpr, DEPENDENT: gl.constexpr,
+):  # fmt: skip
+    """Few columns: units shared as in :mod:`kernels.fused.partial`, activations by ``cp.async``."""
+    MMA: gl.constexpr = gl.NVMMADistributedLayout(
+        version=[3, 0], warps_per_cta=[WARPS, 1], instr_shape=[16, COLUMNS, 16]
+    )
+    A: gl.constexpr = gl.DotOperandLayout(0, MMA, 2)
+    COPY: gl.constexpr = gl.BlockedLayout([1, 8], [2, 16], [WARPS, 1], [1, 0])
+    SHARED: gl.constexpr = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=2)
+    if DEPENDENT:
+        gdc_launch_dependents()
+    blocks = k // 512
+    units = out // (16 * WARPS) * blocks
+    start = gl.program_id(0) * units // gl.num_programs(0)
+    stop = (gl.program_id(0) + 1) * units // gl.num_programs(0)
+    tile = start // blocks
+    block = start - tile * blocks
+    at = words + (tile * WARPS * blocks + block) * 1024 + word_offsets(blocks, WARPS)
+    scale_at = scales + (tile * WARPS * blocks + block) * 128 + scale_offsets(blocks, WARPS)
+    w0 = gl.load(at, cache_modifier=".cg")
+    w1 = gl.load(at + 256, cache_modifier=".cg")
+    w2 = gl.load(at + 512, cache_modifier=".cg")
+    w3 = gl.load(at + 768, cache_modifier=".cg")
+    s = gl.load(scale_at, cache_modifier=".cg")
+    factor = load_factors(factors, tile, MMA, WARPS)
+    if DEPENDENT:
+        gdc_wait()
+    column = gl.arange(0, COLUMNS, gl.SliceLayout(1, COPY))
+    i = gl.arange(0, 128, gl.SliceLayout(0, COPY))
+    x_at = x + (gl.minimum(column, columns - 1)[:, None] * k + i[None, :])
+    ring = gl.allocate_shared_memory(gl.bfloat16, [STAGES, COLUMNS, 128], SHARED)
+    # The chunk to be copied next, and how many are left.
+    chunk = block * 4
+    left = (stop - start) * 4
+    for stage in gl.static_range(STAGES - 1):
+        if left > 0:
+            async_copy.async_copy_global_to_shared(ring.index(stage), x_at + chunk * 128)
+        async_copy.commit_group()
+        left -= 1
+        chunk += 1
+        if chunk == blocks * 4:
+            chunk = 0
+    stage = 0
+    pending = warpgroup_mma_init(gl.zeros([16 * WARPS, COLUMNS], gl.float32, MMA))
+    begun = False
+    for unit in range(start, stop):
+        last = block == blocks - 1
+        more = unit + 1 < stop
+        step = gl.where(last, (WARPS - 1) * blocks + 1, 1)
+        at += step * 1024
+        scale_at += step * 128
+        sh0, sh1 = gl.split(s.reshape([32 * WARPS, 2, 2]))
+        for c in gl.static_range(4):
+            if c == 0:
+                a = decode(w0, sh0, 0, WARPS)
+                w0 = gl.load(at, mask=more, cache_modifier=".cg")
+            elif c == 1:
+                a = decode(w1, sh0, 1, WARPS)
+                w1 = gl.load(at + 256, mask=more, cache_modifier=".cg")
+            elif c == 2:
+                a = decode(w2, sh1, 0, WARPS)
+                w2 = gl.load(at + 512, mask=more, cache_modifier=".cg")
+            else:
+                a = decode(w3, sh1, 1, WARPS)
+                w3 = gl.load(at + 768, mask=more, cache_modifier=".cg")
+                s = gl.load(scale_at, mask=more, cache_modifier=".cg")
+            operand = as_wide_operand(a, A, WARPS)
+            accumulator = warpgroup_mma_wait(0, deps=[pending])
+            async_copy.wait_group(STAGES - 2)
+            fence_async_shared()
+            here = ring.index(stage % STAGES).permute((1, 0))
+            if c == 0:
+                pending = warpgroup_mma(operand, here, accumulator, use_acc=begun, is_async=True)
+            else:
+                pending = warpgroup_mma(operand, here, accumulator, is_async=True)
+            if left > 0:
+                async_copy.async_copy_global_to_shared(ring.index((stage + STAGES - 1) % STAGES), x_at + chunk * 128)
+            async_copy.commit_group()
+            stage += 1
+            left -= 1
+            chunk += 1
+            if chunk == blocks * 4:
+                chunk = 0
+        begun = True
+        if last or (not more):
+            total = warpgroup_mma_wait(0, deps=[pending])
+            store_slot(total, factor, values, tile, blocks, units, columns, slot_stride, out, MMA, COLUMNS, WARPS)
+            pending = warpgroup_mma_init(total)
+            begun = False
+            tile += 1
+            if more:
+                factor = load_factors(factors, tile, MMA, WARPS)
+            block = -1
+        block += 1
+    async_copy.wait_group(0)
+
+
+@gluon.jit(do_not_specialize=["columns", "split"])
+def split_kernel(  # type: ignore[no-untyped-def]
+    x, words, scales, factors, values, columns, slot_stride, out, k, split,
+    COLUMNS: gl.constexpr, WARPS: gl.constexpr, STAGES: gl.constexpr, DEPENDENT: gl.constexpr,
+):  # fmt: skip
+    """Many columns: a program does one of the ``split`` parts of one tile's columns, activations by the tensor memory
+    engine. That is the sharing of units in :mod:`kernels.fused.partial` for ``split`` programs a tile."""
+    MMA: gl.constexpr = gl.NVMMADistributedLayout(
+        version=[3, 0], warps_per_cta=[WARPS, 1], instr_shape=[16, COLUMNS, 16]
+    )
+    A: gl.constexpr = gl.DotOperandLayout(0, MMA, 2)
+    SHARED: gl.constexpr = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=2)
+    BYTES: gl.constexpr = COLUMNS * 256
+    if DEPENDENT:
+        gdc_launch_dependents()
+    blocks = k // 512
+    tile = gl.program_id(0) // split
+    part = gl.program_id(0) - tile * split
+    start = part * blocks // split
+    stop = (part + 1) * blocks // split
+    at = words + (tile * WARPS * blocks + start) * 1024 + word_offsets(blocks, WARPS)
+    scale_at = scales + (tile * WARPS * blocks + start) * 128 + scale_offsets(blocks, WARPS)
+    w0 = gl.load(at, cache_modifier=".cg")
+    w1 = gl.load(at + 256, cache_modifier=".cg")
+    w2 = gl.load(at + 512, cache_modifier=".cg")
+    w3 = gl.load(at + 768, cache_modifier=".cg")
+    s = gl.load(scale_at, cache_modifier=".cg")
+    factor = load_factors(factors, tile, MMA, WARPS)
+    ring = gl.allocate_shared_memory(gl.bfloat16, [STAGES, COLUMNS, 128], SHARED)
+    ready = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
+    for stage in gl.static_range(STAGES):
+        mbarrier.init(ready.index(stage), count=1)
+    if DEPENDENT:
+        gdc_wait()
+    barrier()
+    chunks = (stop - start) * 4
+    for stage in gl.static_range(STAGES - 1):
+        if stage < chunks:
+            mbarrier.expect(ready.index(stage), BYTES)
+            tma.async_copy_global_to_shared(x, [0, start * 512 + stage * 128], ready.index(stage), ring.index(stage))
+    chunk = 0
+    pending = warpgroup_mma_init(gl.zeros([16 * WARPS, COLUMNS], gl.float32, MMA))
+    for block in range(start, stop):
+        more = block + 1 < stop
+        at += 1024
+        scale_at += 128
+        c0, c1, c2, c3, cs = w0, w1, w2, w3, s
+        if more:
+            w0 = gl.load(at, cache_modifier=".cg")
+            w1 = gl.load(at + 256, cache_modifier=".cg")
+            w2 = gl.load(at + 512, cache_modifier=".cg")
+            w3 = gl.load(at + 768, cache_modifier=".cg")
+            s = gl.load(scale_at, cache_modifier=".cg")
+        sh0, sh1 = gl.split(cs.reshape([32 * WARPS, 2, 2]))
+        for c in gl.static_range(4):
+            if c == 0:
+                a = decode(c0, sh0, 0, WARPS)
+            elif c == 1:
+                a = decode(c1, sh0, 1, WARPS)
+            elif c == 2:
+                a = decode(c2, sh1, 0, WARPS)
+            else:
+                a = decode(c3, sh1, 1, WARPS)
+            operand = as_wide_operand(a, A, WARPS)
+            accumulator = warpgroup_mma_wait(0, deps=[pending])
+            # All warps have read the previous chunk: its place is free for the one STAGES − 1 ahead.
+            barrier()
+            ahead = chunk + STAGES - 1
+            if ahead < chunks:
+                slot = ahead % STAGES
+                mbarrier.expect(ready.index(slot), BYTES)
+                tma.async_copy_global_to_shared(x, [0, start * 512 + ahead * 128], ready.index(slot), ring.index(slot))
+            mbarrier.wait(ready.index(chunk % STAGES), (chunk // STAGES) & 1)
+            here = ring.index(chunk % STAGES).permute((1, 0))
+            pending = warpgroup_mma(operand, here, accumulator, is_async=True)
+            chunk += 1
+    total = warpgroup_mma_wait(0, deps=[pending])
+    units = gl.num_programs(0) // split * blocks
+    store_slot(total, factor, values, tile, blocks, units, columns, slot_stride, out, MMA, COLUMNS, WARPS)
