@@ -180,3 +180,45 @@ def cpu(
     if json_path is not None:
         write_json(json_path, {**result, "rows": {row.key: row.json() for row in rows}})
     return FAULT if check and any(row.passed is False for row in rows) else 0
+
+
+@bench.command("gpu")
+@click.option("--part", "parts", multiple=True, type=click.Choice(["kernels", "model"]), help="What to measure.")
+@click.option("--only", "areas", multiple=True, help="Kernels of this area only (linear, attention, deltanet, …).")
+@click.option("--geometry", default="qwen3.8-27b", show_default=True, help="Whose rounds are measured.")
+@click.option("--quick", is_flag=True, help="Fewer shapes and repeats: does everything run?")
+@click.option("--json", "json_path", type=FILE, help="Write everything that was measured to this file.")
+@click.option("--check", is_flag=True, help="Exit with 1 when a kernel is wrong, a part fails or a target is missed.")
+def gpu(
+    parts: tuple[str, ...], areas: tuple[str, ...], geometry: str, quick: bool, json_path: Path | None, check: bool
+) -> int:
+    """Measure this machine's CUDA card: every kernel against float64 and its floor, rounds, prompts, pictures.
+
+    Weights are random in the geometry of a real model, drawn on the card: speed does not depend on their values.
+    """
+    from ignis_desktop.bench.gpu.kernels import AREAS
+    from ignis_desktop.bench.gpu.run import run_gpu
+    from ignis_desktop.bench.machine import machine_line
+    from ignis_desktop.bench.report import write_json
+
+    unknown = [area for area in areas if area not in AREAS]
+    if unknown:
+        raise click.UsageError(f"--only {unknown[0]} is no area: give one of {', '.join(AREAS)}.")
+    line = ProgressLine()
+
+    def show(text: str) -> None:
+        line.clear()
+        click.echo(text)
+
+    try:
+        result = run_gpu(
+            parts, areas, geometry=geometry, quick=quick, say=lambda text: line.show(text, 0, None), show=show
+        )
+    finally:
+        line.clear()
+    click.echo(machine_line(result["machine"]))
+    if json_path is not None:
+        write_json(json_path, result)
+    wrong = any(not kernel["right"] for kernel in result.get("kernels", ()))
+    missed = any(row["passed"] is False for row in result.get("rows", {}).values())
+    return FAULT if check and (wrong or missed or result["faults"]) else 0

@@ -1,0 +1,73 @@
+"""The whole measurement of a card, part by part: whatever one part does, the others are reported."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ignis_desktop.bench.gpu.card import Card, measure_card
+from ignis_desktop.bench.gpu.kernels import AREAS, kernels_json, kernels_table, run_kernels
+from ignis_desktop.bench.machine import machine
+from ignis_desktop.cli.errors import CommandError
+
+PARTS = ("kernels", "model")
+Say = Callable[[str], None]
+
+
+def run_gpu(
+    parts: Sequence[str], areas: Sequence[str], *, geometry: str, quick: bool, say: Say, show: Callable[[str], None]
+) -> dict[str, Any]:
+    """Measure the card in this machine.
+
+    Args:
+        parts: of PARTS.
+        areas: of AREAS, for the kernels.
+        geometry: of the model whose rounds, prompts and pictures are measured, with random weights.
+        quick: fewer shapes and repeats, to see that everything runs.
+        say: what is being done; show: tables, as they are done.
+
+    Raises:
+        CommandError: there is no card.
+    """
+    import torch
+
+    if not torch.cuda.is_available():
+        raise CommandError(
+            "There is no CUDA card here: run `ignis doctor` to see why, or measure the CPU with bench cpu."
+        )
+    started = time.monotonic()
+    say("measuring the card's ceilings")
+    card = measure_card()
+    show(card.line())
+    result: dict[str, Any] = {"kind": "gpu", "machine": machine(), "card": card.json(), "quick": quick, "faults": {}}
+    steps: dict[str, Callable[[], None]] = {
+        "kernels": lambda: _kernels(result, areas or AREAS, quick, card, say, show),
+        "model": lambda: _model(result, geometry, quick, card, say, show),
+    }
+    for part in parts or PARTS:
+        try:
+            steps[part]()
+        except Exception as fault:  # the other parts' figures are worth having
+            result["faults"][part] = "".join(traceback.format_exception(fault))
+            show(f"{part}: {result['faults'][part]}")
+        torch.cuda.empty_cache()
+    result["seconds"] = round(time.monotonic() - started, 1)
+    return result
+
+
+def _kernels(
+    result: dict[str, Any], areas: Sequence[str], quick: bool, card: Card, say: Say, show: Callable[[str], None]
+) -> None:
+    found = run_kernels(areas, quick, say)
+    show(kernels_table(found, card))
+    result["kernels"] = kernels_json(found, card)
+
+
+def _model(
+    result: dict[str, Any], geometry: str, quick: bool, card: Card, say: Say, show: Callable[[str], None]
+) -> None:
+    from ignis_desktop.bench.gpu.model import run_model
+
+    run_model(result, geometry, quick, card, say, show)
