@@ -1,0 +1,332 @@
+"""Attention of a round: a few new tokens of each of a few lanes over the lanes' pages.
+
+The keys of a lane are divided among *splits*, so that one lane alone can fill the card. A program takes one split of
+one lane for one KV head, and all query heads and columns that share it: keys and values are read once. Each split
+leaves its normalised output and the logarithm of its softmax sum; a second, small kernel joins the splits in their
+order and applies the gate. How many splits there are is fixed with the launch, how many keys each takes is read from
+``past`` on the card, so one captured graph serves every context.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from kernels.fused.dot import dot
+from kernels.fused.fp8 import load_rows
+from kernels.fused.launch import overlap
+from kernels.fused.pool import LayerPool
+from kernels.registry import interpreted, use_triton
+
+MAX_TILE = 16384
+"""Query rows (columns times the query heads of a KV head, up to a power of two) times head dimension of a program."""
+
+
+def paged_decode_reference(
+    q: Tensor,
+    gate: Tensor,
+    pool: LayerPool,
+    table: Tensor,
+    past: Tensor,
+    *,
+    splits: int | None = None,
+    dependent: bool = False,
+) -> Tensor:
+    """:func:`paged_decode` in plain torch, lane by lane in float32."""
+    lanes = _check(q, gate, pool, table, past)
+    count, heads, dim = q.shape
+    columns = count // lanes
+    out = torch.empty(count, heads, dim, device=q.device)
+    for lane, old in enumerate(past.tolist()):
+        keys, values = (x.float() for x in pool.gather(table[lane], old + columns))
+        own = q[lane * columns : (lane + 1) * columns].float().view(columns, pool.heads, -1, dim)
+        scores = torch.einsum("tkgd,skd->kgts", own, keys) * dim**-0.5
+        seen = torch.arange(old + columns, device=q.device) <= old + torch.arange(columns, device=q.device)[:, None]
+        weights = scores.masked_fill_(~seen, float("-inf")).softmax(-1)
+        mixed = torch.einsum("kgts,skd->tkgd", weights, values)
+        out[lane * columns : (lane + 1) * columns] = mixed.reshape(columns, heads, dim)
+    return (out.view(count, -1) * gate.float().sigmoid()).to(q.dtype)
+
+
+def paged_decode(
+    q: Tensor,
+    gate: Tensor,
+    pool: LayerPool,
+    table: Tensor,
+    past: Tensor,
+    *,
+    splits: int | None = None,
+    dependent: bool = False,
+) -> Tensor:
+    """Causal attention of B lanes × T columns, times sigmoid(gate).
+
+    Column t of a lane sees the lane's first past + t + 1 positions; the new tokens' own keys and values stand in the
+    pool already.
+
+    Args:
+        q: [B · T, Hq, D], lane by lane.
+        gate: [B · T, Hq · D].
+        pool: the layer's keys and values.
+        table: int32 [B, P], each lane's pages in order; entries beyond a lane's tokens are not read.
+        past: int32 [B], tokens before the round. Under dependent launch, ``table`` and ``past`` must have been written
+            before the round's first kernel.
+        splits: among how many programs a lane's keys are divided at most; None: as :func:`split_count` says.
+        dependent: launched while the kernel before may still run (programmatic dependent launch).
+
+    Returns:
+        [B · T, Hq · D] in q's type.
+
+    Raises:
+        ValueError: shapes that do not fit each other, or more columns than a program holds.
+    """
+    if not use_triton(q):
+        return paged_decode_reference(q, gate, pool, table, past)
+    lanes = _check(q, gate, pool, table, past)
+    count, heads, dim = q.shape
+    columns = count // lanes
+    if splits is None:
+        splits = split_count(lanes, pool.heads, _processors(q.device))
+    parts = torch.empty(count, heads, splits, dim, dtype=torch.float32, device=q.device)
+    sums = torch.empty(count, heads, splits, dtype=torch.float32, device=q.device)
+    y = torch.empty(count, heads * dim, dtype=q.dtype, device=q.device)
+    launch = overlap(dependent, q)
+    rows = _rows(columns, heads, pool)
+    tile, options = decode_config(dim, rows, pool.packed, pool.k.element_size(), small=_small(q.device))
+    tile = min(tile, pool.page)
+    _decode_kernel[(pool.heads, splits, lanes)](
+        q,
+        *pool.arguments(),
+        table,
+        table.stride(0),
+        past,
+        parts,
+        sums,
+        dim**-0.5 * 1.4426950408889634,
+        SPLITS=splits,
+        HEADS=heads,
+        GROUP=heads // pool.heads,
+        COLUMNS=columns,
+        ROWS=rows,
+        DIM=dim,
+        PAGE=pool.page,
+        TILE=tile,
+        PACKED=pool.packed,
+        INTERPRET=interpreted(),
+        **options,
+        **launch,
+    )
+    part = min(dim, 64)
+    _join_kernel[(heads, dim // part, count)](
+        parts,
+        sums,
+        gate,
+        past,
+        y,
+        SPLITS=splits,
+        SPLITS_BLOCK=max(16, triton.next_power_of_2(splits)),
+        HEADS=heads,
+        COLUMNS=columns,
+        DIM=dim,
+        PART=part,
+        TILE=tile,
+        num_warps=4,
+        **launch,
+    )
+    return y
+
+
+def split_count(lanes: int, kv_heads: int, processors: int) -> int:
+    """Splits for a round of ``lanes``: two programs for every multiprocessor, all at work at once."""
+    return max(1, 2 * processors // (lanes * kv_heads))
+
+
+def decode_config(dim: int, rows: int, packed: bool, element: int, *, small: bool) -> tuple[int, dict[str, Any]]:
+    """Keys in a step, and the launch's options: two programs must fit a multiprocessor with some steps in flight.
+
+    ``element``: bytes of a stored value; ``small``: 99 KiB of shared memory a block, not 227.
+    """
+    tile = max(16, min(64, 16384 // (dim * element)))
+    if rows > 16 and packed:
+        tile = max(16, tile // 2)
+    if small:
+        return tile, {"num_warps": 4 if rows <= 32 else 8, "num_stages": 2}
+    return tile, {"num_warps": 4 if rows <= 64 else 8, "num_stages": {16: 4, 32: 3}.get(rows, 2)}
+
+
+@lru_cache(maxsize=8)
+def _processors(device: torch.device) -> int:
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
+
+
+@lru_cache(maxsize=8)
+def _small(device: torch.device) -> bool:
+    return device.type != "cuda" or torch.cuda.get_device_capability(device)[0] not in (9, 10)
+
+
+def _check(q: Tensor, gate: Tensor, pool: LayerPool, table: Tensor, past: Tensor) -> int:
+    """Lanes."""
+    count, heads, dim = q.shape
+    lanes = past.shape[0]
+    if dim != pool.dim or heads % pool.heads or gate.shape != (count, heads * dim):
+        raise ValueError(
+            f"Queries {list(q.shape)} and gates {list(gate.shape)} do not fit {pool.heads} KV heads of {pool.dim}."
+        )
+    if table.shape[0] != lanes or count % lanes:
+        raise ValueError(f"{count} columns, {lanes} lanes and {table.shape[0]} page lists do not fit each other.")
+    if _rows(count // lanes, heads, pool) * dim > MAX_TILE:
+        raise ValueError(
+            f"{count // lanes} columns of {heads // pool.heads} query heads of dimension {dim} are too many for one "
+            "program; attend to fewer columns at a time."
+        )
+    if not (q.is_contiguous() and gate.is_contiguous() and table.stride(1) == 1):
+        raise ValueError("Queries, gates and each lane's page list must be contiguous.")
+    return lanes
+
+
+def _rows(columns: int, heads: int, pool: LayerPool) -> int:
+    return max(16, triton.next_power_of_2(columns * (heads // pool.heads)))
+
+
+@triton.jit
+def _decode_kernel(  # type: ignore[no-untyped-def]
+    q,
+    k,
+    v,
+    k_scale,
+    v_scale,
+    row_stride,
+    head_stride,
+    scale_row_stride,
+    scale_head_stride,
+    table,
+    table_stride,
+    past,
+    parts,
+    sums,
+    scale,
+    SPLITS: tl.constexpr,
+    HEADS: tl.constexpr,
+    GROUP: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    ROWS: tl.constexpr,
+    DIM: tl.constexpr,
+    PAGE: tl.constexpr,
+    TILE: tl.constexpr,
+    PACKED: tl.constexpr,
+    INTERPRET: tl.constexpr,
+    DEPENDENT: tl.constexpr,
+):
+    """One KV head, one split, one lane. Row m of a tile is query head m % GROUP of column m // GROUP."""
+    head, split, lane = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    old = tl.load(past + lane)
+    first, last = _share(old + COLUMNS, split, SPLITS, TILE)
+    if DEPENDENT:
+        tl.extra.cuda.gdc_launch_dependents()
+    if first >= last:
+        return
+    m = tl.arange(0, ROWS)
+    d = tl.arange(0, DIM)
+    there = m < COLUMNS * GROUP
+    row_head = (lane * COLUMNS + m // GROUP) * HEADS + head * GROUP + m % GROUP
+    sees = tl.where(there, old + m // GROUP, 0x7FFFFFFF)
+    key = tl.arange(0, TILE)
+    offsets = key[:, None] * row_stride + d[None, :]
+    k += head * head_stride
+    v += head * head_stride
+    if PACKED:
+        k_scale += head * scale_head_stride
+        v_scale += head * scale_head_stride
+    table += lane * table_stride
+    if DEPENDENT:
+        tl.extra.cuda.gdc_wait()
+    queries = tl.load(q + row_head[:, None] * DIM + d[None, :], mask=there[:, None], other=0.0)
+    if PACKED:
+        queries = queries.to(tl.bfloat16)
+    else:
+        queries = queries.to(k.dtype.element_ty)
+    best = tl.full([ROWS], float("-inf"), tl.float32)
+    total = tl.zeros([ROWS], tl.float32)
+    out = tl.zeros([ROWS, DIM], tl.float32)
+    # Each tile's page is loaded one tile ahead: an address that depends on a load of the same turn would halve the
+    # depth of the pipeline.
+    page = tl.load(table + first * TILE // PAGE)
+    for tile in range(first, last):
+        start = tile * TILE
+        row = page.to(tl.int64) * PAGE + start % PAGE
+        page = tl.load(table + (start + TILE) // PAGE, mask=tile + 1 < last, other=0)
+        # Rows that nobody wrote may hold anything, NaN too.
+        written = start + key <= old + (COLUMNS - 1)
+        keys = load_rows(k + row * row_stride + offsets, written[:, None], PACKED, INTERPRET)
+        scores = dot(queries, keys.T, tl.zeros([ROWS, TILE], tl.float32), INTERPRET) * scale
+        if PACKED:
+            scores *= tl.load(k_scale + (row + key) * scale_row_stride, mask=written, other=0.0)[None, :]
+        scores = tl.where(start + key[None, :] <= sees[:, None], scores, float("-inf"))
+        higher = tl.maximum(best, tl.max(scores, 1))
+        # A row may see none of a split's keys.
+        base = tl.where(higher == float("-inf"), 0.0, higher)
+        weights = tl.exp2(scores - base[:, None])
+        shrink = tl.exp2(best - base)
+        best = higher
+        total = total * shrink + tl.sum(weights, 1)
+        if PACKED:
+            weights *= tl.load(v_scale + (row + key) * scale_row_stride, mask=written, other=0.0)[None, :]
+        values = load_rows(v + row * row_stride + offsets, written[:, None], PACKED, INTERPRET)
+        out = dot(weights.to(values.dtype), values, out * shrink[:, None], INTERPRET)
+    seen = total > 0
+    out = out / tl.where(seen, total, 1.0)[:, None]
+    to = row_head.to(tl.int64) * SPLITS + split
+    tl.store(parts + to[:, None] * DIM + d[None, :], out, mask=there[:, None])
+    tl.store(sums + to, tl.where(seen, best + tl.log2(tl.where(seen, total, 1.0)), float("-inf")), mask=there)
+
+
+@triton.jit
+def _share(length, split, SPLITS: tl.constexpr, TILE: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Tiles [first, last) of ``split`` among those of ``length`` keys."""
+    tiles = tl.cdiv(length, TILE)
+    each = tl.cdiv(tiles, SPLITS)
+    return split * each, tl.minimum((split + 1) * each, tiles)
+
+
+@triton.jit
+def _join_kernel(  # type: ignore[no-untyped-def]
+    parts,
+    sums,
+    gate,
+    past,
+    y,
+    SPLITS: tl.constexpr,
+    SPLITS_BLOCK: tl.constexpr,
+    HEADS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    DIM: tl.constexpr,
+    PART: tl.constexpr,
+    TILE: tl.constexpr,
+    DEPENDENT: tl.constexpr,
+):
+    """One query head of one column, a part of its dimensions: the splits' outputs by their softmax sums, gated."""
+    head, part, column = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    tiles = tl.cdiv(tl.load(past + column // COLUMNS) + COLUMNS, TILE)
+    used = tl.cdiv(tiles, tl.cdiv(tiles, SPLITS))
+    row = (column * HEADS + head).to(tl.int64)
+    d = part * PART + tl.arange(0, PART)
+    opened = tl.sigmoid(tl.load(gate + row * DIM + d).to(tl.float32))
+    if DEPENDENT:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
+    s = tl.arange(0, SPLITS_BLOCK)
+    best = tl.max(tl.load(sums + row * SPLITS + s, mask=s < used, other=float("-inf")))
+    out = tl.zeros([PART], tl.float32)
+    total = 0.0
+    some = tl.arange(0, 16)
+    for start in range(0, used, 16):
+        split = start + some
+        weight = tl.exp2(tl.load(sums + row * SPLITS + split, mask=split < used, other=float("-inf")) - best)
+        at = (row * SPLITS + split)[:, None] * DIM + d[None, :]
+        out += tl.sum(weight[:, None] * tl.load(parts + at, mask=(split < used)[:, None], other=0.0), 0)
+        total += tl.sum(weight)
+    tl.store(y + row * DIM + d, (out / total * opened).to(y.dtype.element_ty))
