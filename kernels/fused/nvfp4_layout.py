@@ -68,6 +68,12 @@ class NVFP4Weight:
         """``in_features`` padded."""
         return -(-self.in_features // BLOCK) * BLOCK
 
+    def rows_from(self, start: int) -> NVFP4Weight:
+        """The rows from a multiple of 64 on, as a matrix of their own."""
+        k = self.columns
+        words, scales = self.words[start * k // 8 :], self.scales[start * k // 64 :]
+        return NVFP4Weight(words, scales, self.factors[start // TILE :], self.out_features - start, self.in_features)
+
     @property
     def nbytes(self) -> int:
         return self.words.nbytes + self.scales.nbytes + self.factors.nbytes
