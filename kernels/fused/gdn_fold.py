@@ -1,0 +1,146 @@
+"""What a verified round leaves standing: its accepted columns, folded into the state of all layers."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from kernels.fused.gdn import MAX_COLUMNS, TAPS, GdnRecord, GdnState
+from kernels.fused.launch import overlap
+from kernels.registry import use_triton
+
+
+def gdn_fold_reference(
+    record: GdnRecord, state: GdnState, slots: Tensor, accepted: Tensor, columns: int, *, dependent: bool = False
+) -> None:
+    """:func:`gdn_fold` in plain torch."""
+    _check(record, state, slots, columns)
+    for lane, (slot, count) in enumerate(zip(slots.tolist(), accepted.tolist(), strict=True)):
+        if count == 0:
+            continue
+        own = slice(lane * columns, lane * columns + count)
+        inputs = torch.cat([state.conv[:, slot], record.inputs[:, own]], dim=1)
+        state.conv[:, slot] = inputs[:, -(TAPS - 1) :]
+        total = record.decay[:, own].float()
+        share = state.recurrent.shape[2] // record.keys.shape[2]
+        keys = record.keys[:, own].repeat_interleave(share, dim=2) * (total[:, -1:] - total).exp()[..., None]
+        s = state.recurrent[:, slot] * total[:, -1].exp()[..., None, None]
+        state.recurrent[:, slot] = s + torch.einsum("lthk,lthv->lhkv", keys, record.written[:, own])
+
+
+def gdn_fold(
+    record: GdnRecord, state: GdnState, slots: Tensor, accepted: Tensor, columns: int, *, dependent: bool = False
+) -> None:
+    """Bring the state of B lanes in all L layers up to the last accepted of the round's columns: one launch.
+
+    Args:
+        record: of the round, all layers.
+        state: of all layers, updated in place.
+        slots: int32 [B], those of the round.
+        accepted: int32 [B], how many columns of each lane stand (0 leaves its state as it is).
+        columns: T, columns a lane that the round had.
+        dependent: launched while the kernel before may still run (programmatic dependent launch).
+    """
+    if not use_triton(state.recurrent):
+        gdn_fold_reference(record, state, slots, accepted, columns)
+        return
+    _check(record, state, slots, columns)
+    layers, _, heads, dk, dv = state.recurrent.shape
+    channels = state.conv.shape[-1]
+    _fold_kernel[(heads + triton.cdiv(channels, 1024), len(slots), layers)](
+        record.inputs,
+        record.keys,
+        record.written,
+        record.decay,
+        state.conv,
+        state.conv.stride(0),
+        state.conv.stride(1),
+        state.recurrent,
+        state.recurrent.stride(0),
+        state.recurrent.stride(1),
+        slots,
+        accepted,
+        record.inputs.shape[1],
+        C=channels,
+        KEY_HEADS=record.keys.shape[2],
+        HEADS=heads,
+        DK=dk,
+        DV=dv,
+        T=columns,
+        num_warps=8 if dk * dv > 4096 else 4,
+        **overlap(dependent, slots),
+    )
+
+
+def _check(record: GdnRecord, state: GdnState, slots: Tensor, columns: int) -> None:
+    if not 1 <= columns <= MAX_COLUMNS or record.keys.shape[1] < columns * len(slots):
+        raise ValueError(
+            f"A record of {record.keys.shape[1]} columns cannot hold {columns} (at most {MAX_COLUMNS}) of each of "
+            f"{len(slots)} lanes."
+        )
+    if state.recurrent.dim() != 5 or record.keys.shape[0] != state.recurrent.shape[0]:
+        raise ValueError("Record and state must be those of all layers.")
+
+
+@triton.jit
+def _fold_kernel(  # type: ignore[no-untyped-def]
+    inputs,
+    keys,
+    written,
+    decay,
+    conv_state,
+    conv_layer_stride,
+    conv_slot_stride,
+    state,
+    layer_stride,
+    slot_stride,
+    slots,
+    accepted,
+    room,
+    C: tl.constexpr,
+    KEY_HEADS: tl.constexpr,
+    HEADS: tl.constexpr,
+    DK: tl.constexpr,
+    DV: tl.constexpr,
+    T: tl.constexpr,
+    DEPENDENT: tl.constexpr,
+):
+    """One value head of one lane in one layer; after the heads, 1,024 channels of the convolution's state."""
+    job, lane, layer = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
+    if DEPENDENT:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
+    count = tl.load(accepted + lane)
+    if count > 0:
+        slot = tl.load(slots + lane).to(tl.int64)
+        first = layer * room + lane * T
+        if job < HEADS:
+            i, j, t = tl.arange(0, DK), tl.arange(0, DV), tl.arange(0, 16)
+            live = t < count
+            column = first + t
+            where = state + layer * layer_stride + slot * slot_stride + job * (DK * DV) + i[:, None] * DV + j[None, :]
+            s = tl.load(where)
+            end = tl.load(decay + (first + count - 1) * HEADS + job)
+            total = tl.load(decay + column * HEADS + job, mask=live, other=0.0)
+            left = tl.where(live, tl.exp(end - total), 0.0)
+            key = keys + (column[None, :] * KEY_HEADS + job // (HEADS // KEY_HEADS)) * DK + i[:, None]
+            k = tl.load(key, mask=live[None, :], other=0.0) * left[None, :]
+            u = tl.load(written + (column[:, None] * HEADS + job) * DV + j[None, :], mask=live[:, None], other=0.0)
+            tl.store(where, tl.dot(k, u, acc=s * tl.exp(end), input_precision="tf32x3"))
+        else:
+            c = (job - HEADS) * 1024 + tl.arange(0, 1024)
+            mask = c < C
+            row = conv_state + layer * conv_layer_stride + slot * conv_slot_stride + c
+            x = inputs + first * C + c
+            # Row r afterwards is row r + count of (the three old rows ‖ the round's inputs).
+            new0 = tl.load(row + C, mask=mask & (count == 1), other=0.0)
+            new0 += tl.load(row + 2 * C, mask=mask & (count == 2), other=0.0)
+            new0 += tl.load(x + (count - 3) * C, mask=mask & (count >= 3), other=0.0)
+            new1 = tl.load(row + 2 * C, mask=mask & (count == 1), other=0.0)
+            new1 += tl.load(x + (count - 2) * C, mask=mask & (count >= 2), other=0.0)
+            new2 = tl.load(x + (count - 1) * C, mask=mask, other=0.0)
+            tl.store(row, new0, mask=mask)
+            tl.store(row + C, new1, mask=mask)
+            tl.store(row + 2 * C, new2, mask=mask)
