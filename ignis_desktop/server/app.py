@@ -16,7 +16,18 @@ from ignis_desktop.server.feed import EngineFeed
 from ignis_desktop.server.guard import BodyLimit, HostGuard, KeyGuard, Recorder
 from ignis_desktop.server.metrics import ServerMetrics
 from ignis_desktop.server.request_log import RequestLog
-from ignis_desktop.server.routes import chat, completions, decide, engine, files, messages, models, screens, tokens
+from ignis_desktop.server.routes import (
+    chat,
+    completions,
+    decide,
+    engine,
+    files,
+    messages,
+    models,
+    responses,
+    screens,
+    tokens,
+)
 from ignis_desktop.server.screens import ScreenStore
 from ignis_desktop.server.settings import Settings
 from ignis_desktop.server.state import ServerState
@@ -32,6 +43,8 @@ TITLE = "Ignis Desktop"
 BODIES: list[type[bodies.Body]] = [
     chat.ChatBody,
     completions.CompletionBody,
+    responses.ResponseBody,
+    responses.CountBody,
     messages.MessagesBody,
     messages.CountBody,
     tokens.TokenizeBody,
@@ -73,7 +86,7 @@ def create_app(
 
     app = FastAPI(title=TITLE, redoc_url=None, lifespan=lifespan, separate_input_output_schemas=False)
     app.state.ignis = state
-    for family in (chat, completions, messages, models, tokens, files, decide, screens, engine):
+    for family in (chat, completions, responses, messages, models, tokens, files, decide, screens, engine):
         app.include_router(family.router)
     errors.install(app)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]

@@ -24,6 +24,7 @@ from ignis_desktop.store.responses import ResponseDatabase
 
 if TYPE_CHECKING:
     from engine import Engine
+    from ignis_desktop.server.response_reply import LiveResponse
 
 
 @dataclass
@@ -40,6 +41,8 @@ class ServerState:
     started: float = field(default_factory=time.time)
     readers: set[EventReader] = field(default_factory=set)
     """Of the generations that run now; touched on the loop only."""
+    live_responses: dict[str, LiveResponse] = field(default_factory=dict)
+    """Responses that stream now, by id; touched on the loop only."""
     doorbell: Doorbell = field(init=False)
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
