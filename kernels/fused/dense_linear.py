@@ -1,0 +1,181 @@
+"""Products of a few columns with weights that are not NVFP4: BF16, or FP8 with a scale by rows or by 128 × 128 blocks.
+
+Bound by the bytes of the weights; each is read once. Many columns are cuBLAS's.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from kernels.fused.dot import dot
+from kernels.fused.fp8 import decode_codes
+from kernels.fused.launch import overlap
+from kernels.registry import interpreted, use_triton
+
+MOST_COLUMNS = 64
+"""Columns up to which weights are read by the kernels here."""
+BLOCK = 128
+"""Side of the blocks of FP8 that share a scale."""
+_FEW_ROWS = 1024
+"""Rows of a matrix too small to fill a card with tiles."""
+
+
+def dense_linear(x: Tensor, weight: Tensor, dtype: torch.dtype = torch.bfloat16, *, dependent: bool = False) -> Tensor:
+    """x [N, in] · weightᵀ → [N, out] in ``dtype``, for bfloat16 weight [out, in] with ``in`` a multiple of 8."""
+    _check(x, weight, torch.bfloat16)
+    if not use_triton(x):
+        return dense_linear_reference(x, weight, dtype)
+    if x.shape[0] > MOST_COLUMNS:
+        return F.linear(x, weight).to(dtype)
+    out = torch.empty(x.shape[0], weight.shape[0], dtype=dtype, device=x.device)
+    if weight.shape[0] <= _FEW_ROWS and x.shape[0] <= 16:
+        _launch_rows(x, weight, out, dependent)
+    else:
+        _launch_tiles(x, weight, None, out, dependent)
+    return out
+
+
+def fp8_linear(
+    x: Tensor, codes: Tensor, scale: Tensor, dtype: torch.dtype = torch.bfloat16, *, dependent: bool = False
+) -> Tensor:
+    """x [N, in] · (codes · scale)ᵀ → [N, out] in ``dtype``.
+
+    Args:
+        codes: float8_e4m3fn [out, in], ``in`` a multiple of 16.
+        scale: float32 [out], or [⌈out / 128⌉, ⌈in / 128⌉] for blocks.
+
+    More than 64 columns are multiplied 64 at a time: a prompt's should be unpacked (:func:`unpack_fp8`).
+    """
+    _check(x, codes, torch.float8_e4m3fn)
+    if scale.shape not in ((codes.shape[0],), tuple(-(-side // BLOCK) for side in codes.shape)):
+        raise ValueError(f"Scales {list(scale.shape)} are neither by row nor by block of a matrix {list(codes.shape)}.")
+    if not use_triton(x):
+        return fp8_linear_reference(x, codes, scale, dtype)
+    out = torch.empty(x.shape[0], codes.shape[0], dtype=dtype, device=x.device)
+    for start in range(0, x.shape[0], MOST_COLUMNS):
+        part = slice(start, start + MOST_COLUMNS)
+        _launch_tiles(x[part], codes, scale, out[part], dependent)
+    return out
+
+
+def dense_linear_reference(x: Tensor, weight: Tensor, dtype: torch.dtype = torch.bfloat16) -> Tensor:
+    """:func:`dense_linear` in plain torch, summed in float32."""
+    return F.linear(x.float(), weight.float()).to(dtype)
+
+
+def fp8_linear_reference(x: Tensor, codes: Tensor, scale: Tensor, dtype: torch.dtype = torch.bfloat16) -> Tensor:
+    """:func:`fp8_linear` in plain torch."""
+    return F.linear(x.float(), unpack_fp8(codes, scale, torch.float32)).to(dtype)
+
+
+def unpack_fp8(codes: Tensor, scale: Tensor, dtype: torch.dtype = torch.bfloat16) -> Tensor:
+    """[out, in] in ``dtype``: codes · scale."""
+    if scale.dim() == 1:
+        return (codes.float() * scale[:, None]).to(dtype)
+    rows, columns = codes.shape
+    whole = scale.repeat_interleave(BLOCK, 0)[:rows].repeat_interleave(BLOCK, 1)[:, :columns]
+    return (codes.float() * whole).to(dtype)
+
+
+def _check(x: Tensor, weight: Tensor, dtype: torch.dtype) -> None:
+    if x.dim() != 2 or weight.dim() != 2 or x.shape[1] != weight.shape[1] or weight.dtype != dtype:
+        raise ValueError(
+            f"{x.dtype} {list(x.shape)} cannot be multiplied with {weight.dtype} {list(weight.shape)}: "
+            f"[N, in] and {dtype} [out, in] are needed."
+        )
+    if x.stride(1) != 1 or not weight.is_contiguous() or weight.shape[1] % 8:
+        raise ValueError(f"Products need contiguous rows of a multiple of 8 columns, not {list(weight.shape)}.")
+
+
+def _launch_rows(x: Tensor, weight: Tensor, out: Tensor, dependent: bool) -> None:
+    n, k = weight.shape
+    rows = 2
+    _rows_kernel[(triton.cdiv(n, rows),)](
+        x, weight, out, x.shape[0], x.stride(0), out.stride(0), n, k,
+        ROWS=rows, K=triton.next_power_of_2(k), num_warps=8, **overlap(dependent, x),
+    )  # fmt: skip
+
+
+def _launch_tiles(x: Tensor, weight: Tensor, scale: Tensor | None, out: Tensor, dependent: bool) -> None:
+    n, k = weight.shape
+    count = x.shape[0]
+    columns = max(16, triton.next_power_of_2(count))
+    rows = 128 if n >= 128 * 132 else 32
+    if scale is not None:
+        weight = weight.view(torch.uint8)
+    _tiles_kernel[(triton.cdiv(n, rows),)](
+        x, weight, scale, out, count, x.stride(0), out.stride(0), n, k,
+        SCALE="none" if scale is None else "row" if scale.dim() == 1 else "block",
+        ROWS=rows, COLUMNS=columns, K=128, INTERPRET=interpreted(),
+        num_warps=4, num_stages=3 if scale is None else 4, **overlap(dependent, x),
+    )  # fmt: skip
+
+
+@triton.jit(do_not_specialize=["count"])
+def _rows_kernel(  # type: ignore[no-untyped-def]
+    x, weight, out, count, x_stride, out_stride, n, k, ROWS: tl.constexpr, K: tl.constexpr, DEPENDENT: tl.constexpr
+):
+    """A few whole rows of the matrix, held in registers, with one column of x after the other."""
+    if DEPENDENT:
+        tl.extra.cuda.gdc_launch_dependents()
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    i = tl.arange(0, K)
+    inside = (row < n)[:, None] & (i < k)[None, :]
+    w = tl.load(weight + row[:, None] * k + i[None, :], mask=inside, other=0.0)
+    if DEPENDENT:
+        tl.extra.cuda.gdc_wait()
+    for column in range(count):
+        value = tl.load(x + column * x_stride + i, mask=i < k, other=0.0).to(tl.float32)
+        total = tl.sum(w.to(tl.float32) * value[None, :], axis=1)
+        tl.store(out + column * out_stride + row, total.to(out.dtype.element_ty), mask=row < n)
+
+
+@triton.jit(do_not_specialize=["count"])
+def _tiles_kernel(  # type: ignore[no-untyped-def]
+    x, weight, scale, out, count, x_stride, out_stride, n, k,
+    SCALE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, K: tl.constexpr, INTERPRET: tl.constexpr,
+    DEPENDENT: tl.constexpr,
+):  # fmt: skip
+    """ROWS rows of the matrix with all columns of x."""
+    if DEPENDENT:
+        tl.extra.cuda.gdc_launch_dependents()
+    tile = tl.program_id(0)
+    row = tile * ROWS + tl.arange(0, ROWS)
+    column = tl.arange(0, COLUMNS)
+    i = tl.arange(0, K)
+    weight_at = weight + row.to(tl.int64)[:, None] * k + i[None, :]
+    x_at = x + column[None, :] * x_stride + i[:, None]
+    if SCALE == "row":
+        by_row = tl.load(scale + row, mask=row < n, other=0.0)
+    total = tl.zeros([ROWS, COLUMNS], tl.float32)
+    if DEPENDENT:
+        tl.extra.cuda.gdc_wait()
+    for start in range(0, k, K):
+        w = tl.load(weight_at + start, mask=(row < n)[:, None] & (start + i < k)[None, :], other=0)
+        b = tl.load(x_at + start, mask=(column < count)[None, :] & (start + i < k)[:, None], other=0.0)
+        if SCALE != "none":
+            w = _values(w, INTERPRET)
+        if SCALE == "block":
+            tl.static_assert(K == 128)
+            by_block = tl.load(scale + tile * ROWS // 128 * tl.cdiv(k, 128) + start // 128)
+            total += by_block * dot(w, b, tl.zeros([ROWS, COLUMNS], tl.float32), INTERPRET)
+        else:
+            total = dot(w, b, total, INTERPRET)
+    if SCALE == "row":
+        total *= by_row[:, None]
+    at = out + column[None, :].to(tl.int64) * out_stride + row[:, None]
+    tl.store(at, total.to(out.dtype.element_ty), mask=(column < count)[None, :] & (row < n)[:, None])
+
+
+@triton.jit
+def _values(codes, INTERPRET: tl.constexpr):  # type: ignore[no-untyped-def]
+    """FP8 codes (uint8) → BF16, exactly."""
+    if INTERPRET:  # no inline assembly there
+        values = codes.to(tl.float8e4nv, bitcast=True).to(tl.float32)
+    else:
+        values = decode_codes(codes)
+    return values
