@@ -17,6 +17,7 @@ from engine.loader import Loaded
 from engine.memory.prefix_hash import prefix_chain
 from engine.messages import (
     GenerateRequest,
+    Guidance,
     HeadSpan,
     ImageInput,
     ReadRequest,
@@ -27,10 +28,15 @@ from engine.messages import (
     SamplingParams,
 )
 from engine.model.rope import prompt_positions
+from engine.sample.guide import Guide, ThinkingBudget
 from engine.schedule.job import Job, Picture
 from engine.stream import Stream
+from engine.text.thinking import CLOSING
 
 MAX_LOGPROBS = 20
+MAX_BIASES = 1024
+ANSWER_SHARE = 0.25
+"""Of the tokens that may be generated: what a thinking budget leaves to the answer at least."""
 
 
 def check_request(request: Request, loaded: Loaded, engine: EngineConfig, cancel: Callable[[str], object]) -> Job:
@@ -56,12 +62,16 @@ def check_request(request: Request, loaded: Loaded, engine: EngineConfig, cancel
         )
     grids = _grids(request.prompt.images, config)
     positions, delta = prompt_positions(ids, grids, config.image_token_id)
-    cap, ends = 0, frozenset[int]()
+    cap, ends, guide = 0, frozenset[int](), None
     if isinstance(request, GenerateRequest):
         sampling = request.sampling
         wanted = engine.generation_cap if sampling.max_tokens is None else sampling.max_tokens
         cap = min(wanted, context - len(ids))
         ends = frozenset(sampling.stop_ids) | (frozenset() if sampling.ignore_eos else loaded.end_ids)
+        if request.guidance is not None:
+            guide = _guide(request.guidance, loaded, cap)
+            if request.guidance.grammar is not None:
+                ends |= loaded.end_ids  # nothing else may follow where a grammar ends
     elif isinstance(request, ReadRequest):
         _check_read(request, config, len(ids) if request.prefix is None else context)
     elif request.layers is not None:
@@ -74,11 +84,24 @@ def check_request(request: Request, loaded: Loaded, engine: EngineConfig, cancel
         _pictures(ids, grids, config.image_token_id),
         cap,
         ends,
+        guide,
         marks=_marks(request, engine.page_size),
     )
     if not _reusable(request):
         return job
     return replace(job, chain=prefix_chain(ids, engine.page_size, job.picture_keys))
+
+
+def _guide(guidance: Guidance, loaded: Loaded, cap: int) -> Guide:
+    """``cap``: most tokens that may be generated."""
+    matcher = loaded.grammars.matcher(guidance.grammar) if guidance.grammar is not None else None
+    budget = None
+    if guidance.thinking_budget is not None:
+        _check_number("thinking_budget", guidance.thinking_budget, 0, 2**31, integral=True)
+        closing = loaded.tokenizer.encode(CLOSING, allow_special=True)
+        most = cap - len(closing) - max(1, int(cap * ANSWER_SHARE))
+        budget = ThinkingBudget(max(0, min(guidance.thinking_budget, most)), closing, loaded.tokenizer.token_bytes)
+    return Guide(loaded.config.text.vocab_size, matcher, budget)
 
 
 def _reusable(request: Request) -> bool:
@@ -126,6 +149,7 @@ def check_sampling(params: SamplingParams, vocabulary: int) -> SamplingParams:
     if not isinstance(stop, tuple | list) or not all(isinstance(text, str) for text in stop):
         raise RequestError(f"stop must be a list of texts, not {params.stop!r}.", param="stop")
     _check_ids("stop_ids", params.stop_ids, vocabulary)
+    _check_biases(params.logit_bias, vocabulary)
     numbers = {name: value.item() for name, value in vars(params).items() if isinstance(value, np.generic)}
     return replace(params, **numbers) if numbers else params
 
@@ -160,6 +184,15 @@ def _check_ids(name: str, ids: Collection[int], vocabulary: int) -> None:
     whole = all(issubclass(kind, int | np.integer) and kind is not bool for kind in set(map(type, ids)))
     if not whole or (ids and not 0 <= min(ids) <= max(ids) < vocabulary):
         raise RequestError(f"Token ids must be whole numbers from 0 to {vocabulary - 1}.", param=name)
+
+
+def _check_biases(biases: tuple[tuple[int, float], ...], vocabulary: int) -> None:
+    ids = [token for token, _ in biases]
+    _check_ids("logit_bias", ids, vocabulary)
+    if len(biases) > MAX_BIASES or len(set(ids)) < len(ids):
+        raise RequestError(f"logit_bias names at most {MAX_BIASES} tokens, each once.", param="logit_bias")
+    for _, bias in biases:
+        _check_number("logit_bias", bias, -100, 100)
 
 
 def _check_read(request: ReadRequest, config: ModelConfig, length: int) -> None:

@@ -18,6 +18,7 @@ from engine.images import ImageLimits
 from engine.memory.plan import Layout, plan_load
 from engine.messages import EngineError, ImageInput, ModelInfo, Prompt, RequestError, SamplingParams
 from engine.model.network import Network, build_network
+from engine.sample.grammar import Grammars
 from engine.text.marks import branch_points
 from engine.text.template import ChatTemplate
 from engine.text.tokenizer import Tokenizer, end_token_ids
@@ -36,6 +37,7 @@ class Loaded:
     limits: ImageLimits | None
     generation: Mapping[str, Any]
     """generation_config.json."""
+    grammars: Grammars
 
     def image_limits(self) -> ImageLimits:
         if self.limits is None:
@@ -162,7 +164,9 @@ def _describe(
         formats=tuple(checkpoint.formats().items()),
     )
     generation = _read_json(folder / "generation_config.json")
-    return Loaded(info, config, tokenizer, template, end_token_ids(folder, tokenizer), heads, limits, generation)
+    ends = end_token_ids(folder, tokenizer)
+    grammars = Grammars(tokenizer, ends, config.text.vocab_size)
+    return Loaded(info, config, tokenizer, template, ends, heads, limits, generation, grammars)
 
 
 def _read_json(file: Path) -> dict[str, Any]:

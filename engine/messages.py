@@ -114,6 +114,8 @@ class SamplingParams:
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
     repetition_penalty: float = 1.0
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    """(token, what is added to its logit), each token once."""
     seed: int | None = None
     """None draws one; the one used is reported in ``Finished.seed``."""
     max_tokens: int | None = None
@@ -130,12 +132,24 @@ class SamplingParams:
 
 
 @dataclass(frozen=True)
+class Guidance:
+    """What an answer is held to besides sampling."""
+
+    grammar: str | None = None
+    """What it must match as a whole, reasoning included; see ``engine.text.grammar``."""
+    thinking_budget: int | None = None
+    """Tokens after which the reasoning block that the prompt opened is closed; less where the answer would have no
+    room."""
+
+
+@dataclass(frozen=True)
 class GenerateRequest:
     """Generate text after a prompt, on a lane of its own."""
 
     id: str
     prompt: Prompt
     sampling: SamplingParams = SamplingParams()
+    guidance: Guidance | None = None
     request_class: RequestClass = "interactive"
     client: str = ""
     """Who asks, as the panels show it (address, "chat panel", …)."""

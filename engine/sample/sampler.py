@@ -1,7 +1,7 @@
 """Sampling for all lanes of a round in one vectorised pass.
 
 Order, as in transformers: repetition penalty over prompt and answer, presence and frequency penalties over the answer,
-then temperature and cuts (``draw``).
+biases, masks, then temperature and cuts (``draw``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from torch import Tensor
 
 from engine.messages import EngineError, SamplingParams, TokenLogprob
 from engine.sample.draw import draw
+from engine.sample.guide import Guide
 from engine.sample.logprobs import token_logprobs
+from engine.sample.masks import Masks
 from engine.sample.random import uniform
 from engine.sample.ranking import Ranking
 
@@ -41,12 +43,21 @@ class _Lane:
     step: int = 0
     counts: Counter[int] = field(default_factory=Counter)
     """How often each token was generated, if a penalty asks."""
-    additive: bool = field(init=False)
+    guide: Guide | None = None
+    bias: dict[int, float] = field(init=False)
+    counted: bool = field(init=False)
+    """Presence or frequency penalties."""
     repetition: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        self.additive = bool(self.params.presence_penalty or self.params.frequency_penalty)
+        self.bias = dict(self.params.logit_bias)
+        self.counted = bool(self.params.presence_penalty or self.params.frequency_penalty)
         self.repetition = self.params.repetition_penalty != 1.0
+
+    @property
+    def additive(self) -> bool:
+        """Something is taken off its logits."""
+        return self.counted or bool(self.bias)
 
     @property
     def uniform(self) -> float:
@@ -71,21 +82,36 @@ class Sampler:
         self._divisor = torch.ones(lanes, vocabulary, device=device)
         """Repetition penalty of what stands in a lane's prompt or answer, else 1."""
         self._reduction = torch.zeros(lanes, vocabulary, device=device)
-        """Presence and frequency penalties: what to take off each logit of a lane."""
+        """Presence and frequency penalties less biases: what to take off each logit of a lane."""
+        self._masks = Masks(lanes, vocabulary, device)
         self._lanes: dict[int, _Lane] = {}
 
     @property
     def nbytes(self) -> int:
-        return self._divisor.nbytes + self._reduction.nbytes
+        return self._divisor.nbytes + self._reduction.nbytes + self._masks.nbytes
 
     def begin(self, lane: int, params: SamplingParams, prompt_ids: Sequence[int], seed: int) -> None:
         """Start a request on a lane. ``params.seed`` is not looked at: ``seed`` is the one in force."""
         state = self._lanes[lane] = _Lane(params, seed)
         self._reduction[lane] = 0.0
+        if state.bias:
+            biases = torch.tensor(list(state.bias.values()), device=self._reduction.device)
+            self._reduction[lane, list(state.bias)] = -biases
         self._divisor[lane] = 1.0
         if state.repetition:
             ids = torch.tensor(prompt_ids, dtype=torch.long, device=self._divisor.device)
             self._divisor[lane, ids] = params.repetition_penalty
+
+    def guide(self, lane: int, guide: Guide) -> None:
+        """Hold the request that just began on a lane to something; its first mask is begun."""
+        self._lanes[lane].guide = guide
+        guide.start(self._masks.pool)
+
+    def ready(self, lane: int, timeout: float | None = 0.0) -> bool:
+        """Whether a lane's next token can be chosen now, or within ``timeout`` seconds (None: as long as it takes): its
+        mask may still be in the making."""
+        guide = self._lanes[lane].guide
+        return guide is None or guide.ready(timeout)
 
     def end(self, lane: int) -> None:
         """Forget a lane's request."""
@@ -110,20 +136,22 @@ class Sampler:
             self._reduction[lane] = saved.reduction.to(self._reduction.device)
 
     def sample(self, logits: Tensor, lanes: Sequence[int], mask: Tensor | None = None) -> Sampled:
-        """Choose one token for each row and count it.
+        """Choose one token for each row and count it. Waits for the masks of lanes that are not :meth:`ready`.
 
         Args:
             logits: float32 [B, V]; not changed.
             lanes: the lane of each row, each begun before and named once.
-            mask: bool [B, V], the tokens that may be chosen; None allows all.
+            mask: bool [B, V], the tokens that may be chosen besides what guides allow; None allows all.
         """
         states = [self._lanes[lane] for lane in lanes]
         scores = self._penalised(logits, lanes, states)
         if mask is not None:
             scores = scores.masked_fill(~mask, float("-inf"))
+        scores, broken = self._guided(scores, lanes, states)
         ranking = Ranking(scores)
         best, chosen = ranking.best()
         faults = {row: _fault(value) for row, value in enumerate(best.tolist()) if not abs(value) < float("inf")}
+        faults |= broken
         ids = chosen.tolist()
         drawn = [row for row, state in enumerate(states) if row not in faults and state.params.temperature >= GREEDY]
         for row, token in zip(drawn, draw(ranking, best, drawn, [states[row] for row in drawn]), strict=True):
@@ -142,6 +170,20 @@ class Sampler:
             scores = scores - _rows(self._reduction, lanes)
         return scores
 
+    def _guided(
+        self, scores: Tensor, lanes: Sequence[int], states: Sequence[_Lane]
+    ) -> tuple[Tensor, dict[int, EngineError]]:
+        """(scores with what guides do not allow at −∞, what went wrong by row)."""
+        guides = {lane: state.guide for lane, state in zip(lanes, states, strict=True) if state.guide is not None}
+        if not guides:
+            return scores, {}
+        row_of = {lane: row for row, lane in enumerate(lanes)}
+        held, faults = self._masks.bring(guides)
+        if held:
+            rows = torch.tensor([row_of[lane] for lane in held], device=scores.device)
+            scores = scores.index_copy(0, rows, scores[rows].masked_fill(~self._masks.allowed(held), float("-inf")))
+        return scores, {row_of[lane]: error for lane, error in faults.items()}
+
     def _advance(self, ids: Sequence[int], lanes: Sequence[int], states: Sequence[_Lane]) -> None:
         reductions: list[tuple[int, int, float]] = []
         divisors: list[tuple[int, int, float]] = []
@@ -149,10 +191,12 @@ class Sampler:
             if token < 0:
                 continue
             state.step += 1
-            if state.additive:
+            if state.guide is not None:
+                state.guide.accept(token, self._masks.pool)
+            if state.counted:
                 state.counts[token] += 1
                 penalty = state.params.presence_penalty + state.params.frequency_penalty * state.counts[token]
-                reductions.append((lane, token, penalty))
+                reductions.append((lane, token, penalty - state.bias.get(token, 0.0)))
             if state.repetition:
                 divisors.append((lane, token, state.params.repetition_penalty))
         for buffer, changes in ((self._reduction, reductions), (self._divisor, divisors)):

@@ -22,6 +22,7 @@ from engine.messages import (
     Usage,
     WaitingSnapshot,
 )
+from engine.sample.guide import Guide
 from engine.stream import Stream
 from engine.text.stream import TextStream
 
@@ -47,6 +48,8 @@ class Job:
     cap: int
     """Most tokens that may be generated."""
     end_ids: frozenset[int]
+    guide: Guide | None = None
+    """What its answer is held to."""
     chain: tuple[bytes, ...] = ()
     """Hashes of the prompt's whole blocks (``engine.memory.prefix_hash``); empty when nothing may be reused."""
     marks: tuple[int, ...] = ()
@@ -126,6 +129,8 @@ class Sequence:
         """Whether it gives its lane to an interactive request when one waits."""
         self.sampling: object | None = None
         """What the sampler knew of it, while it is parked."""
+        self.logits: Tensor | None = None
+        """float32 [1, V] that its next token is still to be chosen from: its mask was late."""
         self.started = time.monotonic()
         self.active = self.started
         """When it last advanced."""

@@ -53,6 +53,10 @@ from engine.text.stream import TextStream
 from engine.text.tokenizer import Tokenizer
 
 _log = logging.getLogger(__name__)
+_PATIENCE = 0.05
+"""Of a round: how long it waits for the mask of a constrained answer before it goes on without that lane."""
+_LATE_WAIT = 0.01
+"""Seconds to wait for a mask when there is nothing else to do; cancels are looked at in between."""
 
 
 class Scheduler:
@@ -135,12 +139,13 @@ class Scheduler:
         """
         self._expire()
         self._admit()
+        self._sample_late()
         # Interactive first, then by age: an agent's long prompt is interrupted between chunks.
         reading = sorted(
-            (s for s in self.lanes.running if not s.decoding),
+            (s for s in self.lanes.running if not s.decoding and s.logits is None),
             key=lambda s: (s.request.request_class == "agent", s.started),
         )
-        decoding = [s for s in self.lanes.running if s.decoding]
+        decoding = [s for s in self.lanes.running if s.decoding and s.logits is None]
         if reading and (not decoding or self._decode_credit <= 0 or self._urgent(reading[0])):
             seconds = self._timed(lambda: self._read(reading))
             self._decode_credit = seconds * self._decode_share / (1 - self._decode_share)
@@ -148,6 +153,8 @@ class Scheduler:
             seconds = self._timed(lambda: self._guarded(decoding, lambda: self._round(decoding)))
             self._round_pace.add(1, seconds)
             self._decode_credit -= seconds
+        else:
+            self._sample_late(wait=_LATE_WAIT)
 
     def _urgent(self, sequence: Sequence) -> bool:
         first_chunk = sequence.context - sequence.base - sequence.cached < self._chunk
@@ -228,6 +235,8 @@ class Scheduler:
             sampling = request.sampling
             sequence.seed = secrets.randbits(63) if sampling.seed is None else sampling.seed
             self._sampler.begin(sequence.lane, sampling, request.prompt.ids, sequence.seed)
+            if sequence.job.guide is not None:
+                self._sampler.guide(sequence.lane, sequence.job.guide)
             sequence.text = TextStream(self._tokenizer, sampling.stop)
         sequence.emit(Started(sequence.started - sequence.job.queued))
         if sequence.read == len(sequence.prompt):
@@ -366,11 +375,25 @@ class Scheduler:
     # --- rounds ----------------------------------------------------------------------------------------------
 
     def _round(self, sequences: list[Sequence]) -> None:
-        _, logits = self._round_buffers.run(sequences)
+        logits = self._round_buffers.run(sequences)
         self.counters.rounds += 1
         self._sample(sequences, logits)
 
     def _sample(self, sequences: list[Sequence], logits: Tensor) -> None:
+        """Choose a token for each row. Those whose masks are late keep their logits, and the others go on."""
+        until = time.monotonic() + _PATIENCE * self._round_pace.seconds(1)
+        ready = [
+            row
+            for row, sequence in enumerate(sequences)
+            if self._sampler.ready(sequence.lane, max(0.0, until - time.monotonic()))
+        ]
+        if len(ready) < len(sequences):
+            for row, sequence in enumerate(sequences):
+                if row not in ready:
+                    sequence.logits = logits[row : row + 1].clone()
+            if not ready:
+                return
+            sequences, logits = [sequences[row] for row in ready], logits[ready]
         sampled = self._sampler.sample(logits, [s.lane for s in sequences])
         now = time.monotonic()
         self.counters.tokens_generated += len(sequences)
@@ -383,6 +406,17 @@ class Scheduler:
                 sequence.first_token = now
             sequence.active = now
             self._advance(sequence, token, logprob)
+
+    def _sample_late(self, wait: float = 0.0) -> None:
+        """Choose the tokens of sequences whose masks have come since; ``wait`` seconds at most for the first."""
+        late = [s for s in self.lanes.running if s.logits is not None]
+        ready = [s for place, s in enumerate(late) if self._sampler.ready(s.lane, 0.0 if place else wait)]
+        if not ready:
+            return
+        logits = torch.cat([s.logits for s in ready if s.logits is not None])
+        for sequence in ready:
+            sequence.logits = None
+        self._guarded(ready, lambda: self._sample(ready, logits))
 
     def _advance(self, sequence: Sequence, token: int, logprob: TokenLogprob | None) -> None:
         """Book one new token: text, end tokens, stop strings, length."""

@@ -21,8 +21,10 @@ from jinja2.ext import loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from engine.messages import ImageInput, RequestError
+from engine.text.call_grammar import CallForm
 from engine.text.thinking import OPEN, split_reasoning
 from engine.text.tokenizer import Tokenizer, TokenizerError
+from engine.text.tool_calls import FUNCTION
 
 _GUARD = "\ufdd0"
 """A Unicode noncharacter, which no text should hold; repeated until no text of the request holds it."""
@@ -48,6 +50,8 @@ class ChatTemplate:
         """Whether the template can open an answer with a reasoning block."""
         self.takes_tools = source is not None and "tools" in source
         """Whether the template tells the model of tools."""
+        self.call_form: CallForm = "xml" if source is not None and FUNCTION in source else "json"
+        """How it shows the model to write calls."""
         environment = ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, autoescape=False, extensions=[loopcontrols]
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 OPEN, CLOSE = "<think>", "</think>"
+CLOSING = f"\n{CLOSE}\n\n"
+"""How models of the family end a block."""
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -47,7 +47,7 @@ def argument_types(schema: Mapping[str, Any], key: str) -> frozenset[str]:
         left += [branch for word in ("anyOf", "oneOf", "allOf") for branch in _listed(part.get(word))]
         if isinstance(reference := part.get("$ref"), str) and reference not in followed:
             followed.add(reference)
-            left.append(_referred(schema, reference))
+            left.append(referred(schema, reference))
     return frozenset(found)
 
 
@@ -63,7 +63,7 @@ def _listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _referred(root: Mapping[str, Any], reference: str) -> object:
+def referred(root: Mapping[str, Any], reference: str) -> object:
     place: object = root
     for step in reference.removeprefix("#").split("/")[1:]:
         place = place.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(place, Mapping) else None
@@ -138,7 +138,7 @@ def _loaded(text: str) -> object:
     Raises ``UnfinishedError`` inside a string.
     """
     try:
-        return json.loads(text, strict=False, parse_constant=_finite, parse_float=_finite)
+        return json.loads(text, strict=False, parse_constant=_constant, parse_float=_finite)
     except json.JSONDecodeError as error:
         if error.msg.startswith("Unterminated string"):
             raise UnfinishedError from None
@@ -148,7 +148,9 @@ def _loaded(text: str) -> object:
 
 
 def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"{text} is no number of JSON's")
-    return number
+    """A number beyond what programs can hold is the largest that they can."""
+    return max(-sys.float_info.max, min(float(text), sys.float_info.max))
+
+
+def _constant(text: str) -> float:
+    raise ValueError(f"{text} is no JSON")

@@ -14,6 +14,7 @@ from engine.messages import (
     Event,
     Finished,
     GenerateRequest,
+    Guidance,
     Prompt,
     PromptScored,
     RequestClass,
@@ -155,13 +156,21 @@ class Run:
 
 
 def generate_request(
-    http: Request, prompt: Prompt, sampling: SamplingParams, request_class: RequestClass, label: str, *, stream: bool
+    http: Request,
+    prompt: Prompt,
+    sampling: SamplingParams,
+    request_class: RequestClass,
+    label: str,
+    *,
+    stream: bool,
+    guidance: Guidance | None = None,
 ) -> GenerateRequest:
     """A request for the engine. Only answers that are sent whole have a deadline: see ``Run.batches``."""
     return GenerateRequest(
         id=uuid.uuid4().hex,
         prompt=prompt,
         sampling=sampling,
+        guidance=guidance,
         request_class=request_class,
         client=client_name(http.scope),
         label=label_of(label),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fastapi import Request
 
-from engine.messages import GenerateRequest, Prompt, RequestClass, SamplingParams
+from engine.messages import GenerateRequest, Guidance, Prompt, RequestClass, RequestError, SamplingParams
 from engine.text.answer import AnswerParser
+from engine.text.grammar import answer_grammar
 from engine.text.thinking import OPEN
 from ignis_desktop.server.errors import ApiError
 from ignis_desktop.server.generation import generate_request
@@ -48,6 +50,7 @@ class PreparedTurn:
 
     prompt: Prompt
     sampling: SamplingParams
+    guidance: Guidance | None
     opened: bool
     """The prompt ends with an opened reasoning block."""
     schemas: Mapping[str, Mapping[str, Any]] | None
@@ -60,7 +63,9 @@ class PreparedTurn:
 
     def request(self, http: Request, request_class: RequestClass, label: str, *, stream: bool) -> GenerateRequest:
         """A request for one answer. ``label``: the newest message's first words."""
-        return generate_request(http, self.prompt, self.sampling, request_class, label, stream=stream)
+        return generate_request(
+            http, self.prompt, self.sampling, request_class, label, stream=stream, guidance=self.guidance
+        )
 
 
 def prepare_turn(engine: Engine, turn: Turn, sampling: Callable[[SamplingParams], SamplingParams]) -> PreparedTurn:
@@ -84,28 +89,57 @@ def prepare_turn(engine: Engine, turn: Turn, sampling: Callable[[SamplingParams]
             code="tools_not_supported",
             param=turn.tools_param,
         )
-    if tools and turn.choice.mode == "required":
-        raise ApiError(
-            400,
-            f"{turn.choice_param}: forcing a call needs constrained decoding, which is not in this version; "
-            "send auto or none.",
-            code="tool_choice_not_supported",
-            param=turn.choice_param,
-        )
-    if turn.schema is not None:
-        raise ApiError(
-            400,
-            f"{turn.schema_param}: this version answers in plain text only.",
-            code="response_format_not_supported",
-            param=turn.schema_param,
-        )
     thinking = turn.thinking if engine.info.thinking else None
+    budget = turn.thinking_budget
+    if thinking is not None and budget == 0:
+        thinking = False
     prompt = engine.chat_prompt(turn.messages, tools=tools or None, enable_thinking=thinking)
     opened = engine.tokenizer.decode(prompt.ids[-4:]).rstrip().endswith(OPEN)
+    grammar = _grammar(engine, turn, schemas_of(tools), opened)
+    if not opened:
+        budget = None
     return PreparedTurn(
         prompt=prompt,
         sampling=sampling(engine.sampling_defaults(opened)),
+        guidance=None if grammar is None and budget is None else Guidance(grammar, budget),
         opened=opened,
         schemas=schemas_of(tools) if tools else None,
         most_calls=None if turn.parallel else 1,
     )
+
+
+def _grammar(engine: Engine, turn: Turn, tools: Mapping[str, Mapping[str, Any]], opened: bool) -> str | None:
+    """What the answer must match; None when it is free."""
+    forced = bool(tools) and turn.choice.mode == "required"
+    if not forced and turn.schema is None:
+        return None
+    if turn.choice.name is not None:
+        tools = {turn.choice.name: tools[turn.choice.name]}
+    loaded = engine.loaded
+    schema = None if forced else turn.schema
+    if schema is not None:
+        with _refused(turn.schema_param):
+            loaded.grammars.check_schema(schema)
+    for name, parameters in tools.items():
+        with _refused(turn.tools_param, f"{name}: "):
+            loaded.grammars.check_schema(parameters)
+    with _refused(turn.schema_param if schema is not None else turn.tools_param):
+        grammar = answer_grammar(
+            engine.tokenizer,
+            schema=schema,
+            tools=tools,
+            form=loaded.template.call_form,
+            parallel=turn.parallel and turn.choice.name is None,
+            opened=opened,
+        )
+        loaded.grammars.matcher(grammar)  # compiled here, found again when the request is submitted
+    return grammar
+
+
+@contextlib.contextmanager
+def _refused(param: str, about: str = "") -> Iterator[None]:
+    """Faults of schemas are those of the field that holds them."""
+    try:
+        yield
+    except RequestError as error:
+        raise ApiError(400, f"{param}: {about}{error.message}", code=error.code, param=param) from None

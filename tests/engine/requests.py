@@ -28,6 +28,8 @@ from engine.messages import (
 from engine.model.decoder import Decoder, Run
 from engine.stream import Stream
 
+OWN = ("guidance", "request_class", "client", "label", "deadline")
+"""Fields of a request that are no sampling parameters."""
 GREEDY: dict[str, Any] = {"temperature": 0.0, "ignore_eos": True}
 
 
@@ -83,7 +85,7 @@ def text_ids(engine: Engine, length: int, start: int = 0) -> tuple[int, ...]:
 
 def generation(prompt: Prompt | Iterable[int], *, name: str = "", **options: Any) -> GenerateRequest:
     """``options``: fields of the request, the rest are sampling parameters."""
-    own = {key: options.pop(key) for key in ("request_class", "client", "label", "deadline") if key in options}
+    own = {key: options.pop(key) for key in OWN if key in options}
     prompt = prompt if isinstance(prompt, Prompt) else Prompt(tuple(prompt))
     return GenerateRequest(name or new_id("test"), prompt, SamplingParams(**options), **own)
 

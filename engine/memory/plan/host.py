@@ -135,7 +135,7 @@ def _lines(
         MemoryLine("lane_state", lanes * slot, f"{lanes} lanes × {slot:,} B"),
         MemoryLine("retained", *sizes.shelf_bytes(text, lanes, config.retained_limit, slot, itemsize)),
         MemoryLine("host_tier", tier, "pages of kept or parked state, as set" if tier else "off"),
-        MemoryLine("sampling", lanes * sampling, f"{lanes} lanes × {sampling:,} B penalties"),
+        MemoryLine("sampling", lanes * sampling, f"{lanes} lanes × {sampling:,} B penalties and masks"),
         MemoryLine("workspace", work.bytes, work.why),
         MemoryLine("vision_cache", vision_cache(model, pixels, itemsize), "encoded pictures"),
     ]

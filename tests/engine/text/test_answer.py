@@ -179,8 +179,12 @@ CORPUS: dict[str, tuple[str, dict[str, Any], str, str, list[tuple[str, Any]]]] =
         '<tool_call>{"nom": 1}</tool_call><tool_call>{"name": "now", "arguments": [1]}</tool_call>', [],
     ),
     "numbers that are none": (
-        '<tool_call>{"name": "now", "arguments": {"a": 1e999}}</tool_call>', {}, "",
-        '<tool_call>{"name": "now", "arguments": {"a": 1e999}}</tool_call>', [],
+        '<tool_call>{"name": "now", "arguments": {"a": NaN}}</tool_call>', {}, "",
+        '<tool_call>{"name": "now", "arguments": {"a": NaN}}</tool_call>', [],
+    ),
+    "numbers too large to hold": (
+        '<tool_call>{"name": "now", "arguments": {"a": -1e999}}</tool_call>', {}, "",
+        "", [("now", {"a": -1.7976931348623157e308})],
     ),
     "json never ends": ('<tool_call>{"name": "now", "arguments": {"a": "b\n', {}, "",
         '<tool_call>{"name": "now", "arguments": {"a": "b\n', [],
