@@ -33,6 +33,10 @@ VALUES = 64
 one run occupy 96 multiprocessors."""
 
 
+SOLVE_WARPS = 4
+WALK_WARPS = 4
+
+
 def gdn_chunk_reference(
     product: Partial,
     ba: Tensor,
@@ -129,7 +133,7 @@ def gdn_chunk(
         **shape,
         **heads_shape,
         INTERPRET=interpreted(),
-        num_warps=4,
+        num_warps=SOLVE_WARPS,
         **launch,
     )
     values = min(VALUES, dv)
@@ -151,7 +155,7 @@ def gdn_chunk(
         **heads_shape,
         BV=values,
         INTERPRET=interpreted(),
-        num_warps=4,
+        num_warps=WALK_WARPS,
         num_stages=_stages(mixed),
         **launch,
     )

@@ -13,6 +13,9 @@ from kernels.fused.partial import Partial, load_sum
 from kernels.norm import rms_norm_gated
 from kernels.registry import use_triton
 
+WIDE: dict[str, int] = {"num_warps": 4}
+"""How a head is launched: two programs on a multiprocessor, so that one loads while the other stores."""
+
 
 def gdn_step_reference(
     mixed: Tensor,
@@ -99,7 +102,7 @@ def gdn_step(
         HEADS=layer.value_heads,
         DK=layer.key_dim,
         DV=layer.value_dim,
-        num_warps=8 if layer.key_dim * layer.value_dim > 4096 else 4,
+        **WIDE,
         **overlap(dependent, out),
     )
     return out

@@ -19,6 +19,8 @@ from kernels.fused.launch import overlap
 from kernels.fused.partial import Partial, load_sum
 from kernels.registry import use_triton
 
+LAUNCH: dict[str, int] = {"num_warps": 4, "num_stages": 3}
+
 
 def gdn_verify_reference(
     mixed: Tensor,
@@ -105,8 +107,7 @@ def gdn_verify(
         DV=layer.value_dim,
         T=columns,
         BK=min(32, layer.key_dim),
-        num_warps=4,
-        num_stages=3,
+        **LAUNCH,
         **overlap(dependent, out),
     )
     return out

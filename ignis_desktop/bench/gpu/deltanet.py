@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import importlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from types import ModuleType
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,6 +20,10 @@ from kernels.fused.gdn_inputs import gdn_inputs, gdn_inputs_reference
 from kernels.fused.gdn_step import gdn_step
 from kernels.fused.gdn_verify import gdn_verify
 from kernels.fused.partial import Partial
+
+gdn_step_module, gdn_verify_module, gdn_chunk_module = (
+    importlib.import_module(f"kernels.fused.gdn_{name}") for name in ("step", "verify", "chunk")
+)
 
 LAYERS = 48
 KEY_HEADS, HEADS, DIM = 16, 48, 128
@@ -83,6 +90,58 @@ def cases(quick: bool) -> Iterator[Case]:
             variants=1 if quick else 2,
         )
     yield Case("deltanet", "gdn_chunk 8 runs", partial(_chunk, [7, 640, 64, 1, 129, 500, 65, 642]), 3e-3)
+    if not quick:
+        yield from _experiments()
+
+
+class _Nothing:
+    """Stands for a kernel that is left out."""
+
+    def __getitem__(self, grid: object) -> Callable[..., None]:
+        return lambda *args, **kwargs: None
+
+
+def _experiments() -> Iterator[Case]:
+    """Launches with other choices, and the chunk's kernels one by one."""
+    for lanes in (1, 8):
+        for launch in ({"num_warps": 4}, {"num_warps": 8}, {"num_warps": 8, "maxnreg": 128}, {"num_warps": 16}):
+            make = partial(_patched, gdn_step_module, {"WIDE": launch}, partial(_step, lanes))
+            size = 2 * lanes * STATE_BYTES
+            yield Case("deltanet", f"step {lanes} {launch}", make, 3e-3, bytes=size, variants=max(2, 64 // lanes))
+    for launch in (
+        {"num_warps": 4, "num_stages": 4},
+        {"num_warps": 4, "num_stages": 3, "maxnreg": 168},
+        {"num_warps": 4, "num_stages": 2, "maxnreg": 128},
+        {"num_warps": 8, "num_stages": 3},
+        {"num_warps": 8, "num_stages": 3, "maxnreg": 128},
+    ):
+        make = partial(_patched, gdn_verify_module, {"LAUNCH": launch}, partial(_verify, 8, 8))
+        yield Case("deltanet", f"verify 8 × 8 {launch}", make, 3e-3, bytes=8 * STATE_BYTES, variants=8)
+    kernels = ("_conv_kernel", "_solve_kernel", "_walk_kernel", "_norm_kernel")
+    for only in kernels:
+        patch: dict[str, object] = {name: _Nothing() for name in kernels if name != only}
+        make = partial(_patched, gdn_chunk_module, patch, partial(_chunk, [2048]))
+        yield Case("deltanet", f"chunk 2048 {only}", make, float("inf"))
+        if only in ("_solve_kernel", "_walk_kernel"):
+            more = patch | {"SOLVE_WARPS": 8, "WALK_WARPS": 8}
+            make = partial(_patched, gdn_chunk_module, more, partial(_chunk, [2048]))
+            yield Case("deltanet", f"chunk 2048 {only} 8 warps", make, float("inf"))
+
+
+def _patched(module: ModuleType, values: Mapping[str, object], make: Callable[[int], Made], seed: int) -> Made:
+    launch, reference = make(seed)
+
+    def patched() -> Any:
+        before = {name: getattr(module, name) for name in values}
+        for name, value in values.items():
+            setattr(module, name, value)
+        try:
+            return launch()
+        finally:
+            for name, value in before.items():
+                setattr(module, name, value)
+
+    return patched, reference
 
 
 def random_layer(
