@@ -5,6 +5,8 @@ Bound by the bytes of the weights; each is read once. Many columns are cuBLAS's.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 import torch.nn.functional as F
 import triton
@@ -35,7 +37,7 @@ def dense_linear(x: Tensor, weight: Tensor, dtype: torch.dtype = torch.bfloat16,
     if weight.shape[0] <= _FEW_ROWS and x.shape[0] <= 16:
         _launch_rows(x, weight, out, dependent)
     else:
-        _launch_tiles(x, weight, None, out, dependent)
+        launch_tiles(x, weight, None, out, dependent)
     return out
 
 
@@ -58,7 +60,7 @@ def fp8_linear(
     out = torch.empty(x.shape[0], codes.shape[0], dtype=dtype, device=x.device)
     for start in range(0, x.shape[0], MOST_COLUMNS):
         part = slice(start, start + MOST_COLUMNS)
-        _launch_tiles(x[part], codes, scale, out[part], dependent)
+        launch_tiles(x[part], codes, scale, out[part], dependent)
     return out
 
 
@@ -100,19 +102,39 @@ def _launch_rows(x: Tensor, weight: Tensor, out: Tensor, dependent: bool) -> Non
     )  # fmt: skip
 
 
-def _launch_tiles(x: Tensor, weight: Tensor, scale: Tensor | None, out: Tensor, dependent: bool) -> None:
+@dataclass(frozen=True)
+class Tiling:
+    """How :func:`_tiles_kernel` is launched."""
+
+    rows: int
+    warps: int
+    stages: int
+    k: int = 128
+
+
+def tiling(rows: int, columns: int, quantized: bool) -> Tiling:
+    """The fastest for a matrix of so many rows. Codes are widened in registers, which goes well with ``mma.sync``: two
+    warps keep Triton from taking ``wgmma``."""
+    if rows < 16384 or columns <= 16:
+        return Tiling(32, 4, 4)
+    return Tiling(64, 2, 4, k=64) if quantized else Tiling(128, 4, 3, k=64)
+
+
+def launch_tiles(
+    x: Tensor, weight: Tensor, scale: Tensor | None, out: Tensor, dependent: bool, chosen: Tiling | None = None
+) -> Tensor:
+    """Write the product to ``out`` and return it; ``chosen`` instead of :func:`tiling`."""
     n, k = weight.shape
-    count = x.shape[0]
-    columns = max(16, triton.next_power_of_2(count))
-    rows = 128 if n >= 128 * 132 else 32
-    if scale is not None:
-        weight = weight.view(torch.uint8)
-    _tiles_kernel[(triton.cdiv(n, rows),)](
-        x, weight, scale, out, count, x.stride(0), out.stride(0), n, k,
+    how = chosen or tiling(n, x.shape[0], scale is not None)
+    _tiles_kernel[(triton.cdiv(n, how.rows),)](
+        x, weight if scale is None else weight.view(torch.uint8), scale, out,
+        x.shape[0], x.stride(0), out.stride(0), n, k,
         SCALE="none" if scale is None else "row" if scale.dim() == 1 else "block",
-        ROWS=rows, COLUMNS=columns, K=128, INTERPRET=interpreted(),
-        num_warps=4, num_stages=3 if scale is None else 4, **overlap(dependent, x),
+        ROWS=how.rows, COLUMNS=max(16, triton.next_power_of_2(x.shape[0])), K=how.k,
+        EVEN=n % how.rows == 0 and k % how.k == 0, INTERPRET=interpreted(),
+        num_warps=how.warps, num_stages=how.stages, **overlap(dependent, x),
     )  # fmt: skip
+    return out
 
 
 @triton.jit(do_not_specialize=["count"])
@@ -137,10 +159,10 @@ def _rows_kernel(  # type: ignore[no-untyped-def]
 @triton.jit(do_not_specialize=["count"])
 def _tiles_kernel(  # type: ignore[no-untyped-def]
     x, weight, scale, out, count, x_stride, out_stride, n, k,
-    SCALE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, K: tl.constexpr, INTERPRET: tl.constexpr,
-    DEPENDENT: tl.constexpr,
+    SCALE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, K: tl.constexpr, EVEN: tl.constexpr,
+    INTERPRET: tl.constexpr, DEPENDENT: tl.constexpr,
 ):  # fmt: skip
-    """ROWS rows of the matrix with all columns of x."""
+    """ROWS rows of the matrix with all columns of x. ``EVEN``: both sides of the matrix are whole tiles."""
     if DEPENDENT:
         tl.extra.cuda.gdc_launch_dependents()
     tile = tl.program_id(0)
@@ -155,12 +177,16 @@ def _tiles_kernel(  # type: ignore[no-untyped-def]
     if DEPENDENT:
         tl.extra.cuda.gdc_wait()
     for start in range(0, k, K):
-        w = tl.load(weight_at + start, mask=(row < n)[:, None] & (start + i < k)[None, :], other=0)
-        b = tl.load(x_at + start, mask=(column < count)[None, :] & (start + i < k)[:, None], other=0.0)
+        if EVEN:
+            w = tl.load(weight_at + start)
+            b = tl.load(x_at + start, mask=(column < count)[None, :], other=0.0)
+        else:
+            w = tl.load(weight_at + start, mask=(row < n)[:, None] & (start + i < k)[None, :], other=0)
+            b = tl.load(x_at + start, mask=(column < count)[None, :] & (start + i < k)[:, None], other=0.0)
         if SCALE != "none":
             w = _values(w, INTERPRET)
         if SCALE == "block":
-            tl.static_assert(K == 128)
+            tl.static_assert(128 % K == 0 and 128 % ROWS == 0)
             by_block = tl.load(scale + tile * ROWS // 128 * tl.cdiv(k, 128) + start // 128)
             total += by_block * dot(w, b, tl.zeros([ROWS, COLUMNS], tl.float32), INTERPRET)
         else:

@@ -9,8 +9,18 @@ from torch import Tensor
 
 from ignis_desktop.bench.gpu.case import Case, Launch
 from kernels.fused.activations import arrange
-from kernels.fused.nvfp4_layout import ROWS, NVFP4Weight, dequantize, empty_nvfp4
+from kernels.fused.dense_linear import Tiling, dense_linear, fp8_linear, launch_tiles
+from kernels.fused.nvfp4_layout import (
+    ROWS,
+    NVFP4Weight,
+    dequantize,
+    empty_nvfp4,
+    pack_rows,
+    pack_scales,
+    pack_words,
+)
 from kernels.fused.nvfp4_linear import Plan, nvfp4_linear, wants_fragments, workspace_size
+from kernels.fused.nvfp4_unpack import nvfp4_matmul, unpack_nvfp4
 from kernels.fused.partial import Partial
 
 SHAPES = {
@@ -21,6 +31,7 @@ SHAPES = {
     "qkv": (14336, 5120, 16),
 }
 """Rows, columns, and how many of them a round multiplies with."""
+HEAD = 248320, 5120
 CACHE = 400e6
 """Bytes that no card's cache holds a part of worth mentioning."""
 Made = tuple[Launch, Callable[[], Sequence[Tensor]]]
@@ -28,8 +39,17 @@ Made = tuple[Launch, Callable[[], Sequence[Tensor]]]
 
 def cases(quick: bool) -> Iterator[Case]:
     for name, (out, k, count) in SHAPES.items():
-        for columns in (1, 8, 64) if quick else (1, 4, 8, 12, 16, 32, 64):
+        for columns in (1, 8, 64) if quick else (1, 8, 16, 32, 64):
             yield _case(f"nvfp4 {name} × {columns}", out, k, columns, count)
+    for columns in (1, 8, 64):
+        yield _dense(f"gates × {columns}", 96, 5120, columns, 48)
+        yield _dense(f"head × {columns}", *HEAD, columns, 1)
+        yield _fp8(f"FP8 head × {columns}", *HEAD, columns, 1)
+    yield _packing()
+    for name, (out, k, _) in SHAPES.items():
+        yield _unpacking(name, out, k)
+        for columns in (1024,) if quick else (1024, 4096):
+            yield _prompt(f"prompt {name} × {columns}", out, k, columns)
     # Shapes of small models, padded, and activations in their own order.
     for out, k, columns in ((1536, 576, 3), (576, 1536, 20), (48, 320, 64), (34816, 5120, 100)):
         yield _case(f"nvfp4 {out} × {k} × {columns}", out, k, columns, 0, natural=True)
@@ -39,18 +59,96 @@ def cases(quick: bool) -> Iterator[Case]:
 
 def _plans() -> Iterator[Case]:
     """Other ways to launch the same, to choose among."""
+    for columns in (1, 8, 64):
+        for tiling in (
+            Tiling(32, 4, 3),
+            Tiling(64, 4, 4, 64),
+            Tiling(128, 4, 3, 64),
+            Tiling(32, 2, 5),
+            Tiling(128, 4, 3),
+        ):
+            yield _dense(f"head × {columns}: {tiling}", *HEAD, columns, 0, tiling)
+        for tiling in (Tiling(64, 2, 4), Tiling(32, 4, 5), Tiling(32, 2, 4), Tiling(128, 4, 3), Tiling(128, 8, 4, 64)):
+            yield _fp8(f"FP8 head × {columns}: {tiling}", *HEAD, columns, 0, tiling)
     cores = torch.cuda.get_device_properties(0).multi_processor_count
     for name, (out, k, _) in SHAPES.items():
         tiles = out // ROWS
         ways = [(16, Plan("stream", 16, 3 * cores, stages=4)), (16, Plan("stream", 16, 4 * cores, 4, 128))]
-        ways += [(16, Plan("split", 16, tiles * split, stages=3)) for split in (2, 3, 4, 6)]
+        ways += [(16, Plan("split", 16, tiles * split, stages=3)) for split in (2, 3, 4)]
         ways += [(32, Plan("stream", 32, 3 * cores, stages=4))]
-        ways += [(32, Plan("split", 32, tiles * split, stages=3)) for split in (1, 2, 3, 4, 6)]
-        ways += [(64, Plan("split", 64, tiles * split, stages)) for split in (1, 2, 3, 4, 5) for stages in (2, 3)]
+        ways += [(32, Plan("split", 32, tiles * split, stages=3)) for split in (1, 2, 3, 4)]
+        ways += [(64, Plan("split", 64, tiles * split, stages=3)) for split in (1, 2, 3, 4)]
+        ways += [(64, Plan("split", 64, tiles * split, stages=2)) for split in (2, 3)]
         for columns, plan in ways:
             way = f"{plan.kernel} {plan.programs}p {plan.stages}s {plan.registers or ''}"
             if plan.kernel != "split" or plan.programs >= cores:
                 yield _case(f"{name} × {columns}: {way}", out, k, columns, 0, plan=plan, area="linear plans")
+
+
+def _dense(name: str, out: int, k: int, columns: int, per_round: float, chosen: Tiling | None = None) -> Case:
+    def make(seed: int) -> Made:
+        x, weight = _normal(columns, k), _normal(out, k) * 0.02
+        y = torch.empty(columns, out, device="cuda")
+        if chosen is None:
+            return lambda: dense_linear(x, weight, torch.float32, dependent=True), lambda: [_exact(x, weight)]
+        return lambda: launch_tiles(x, weight, None, y, True, chosen), lambda: [_exact(x, weight)]
+
+    moved = 2 * out * k + columns * (2 * k + 4 * out)
+    variants = max(2, int(CACHE / moved) + 1)
+    area = "linear plans" if chosen else "linear"
+    return Case(area, name, make, 1e-4, moved, 2 * out * k * columns, min(variants, 64), per_round)
+
+
+def _fp8(name: str, out: int, k: int, columns: int, per_round: float, chosen: Tiling | None = None) -> Case:
+    def make(seed: int) -> Made:
+        x, y = _normal(columns, k), torch.empty(columns, out, device="cuda")
+        codes, scale = _normal(out, k).to(torch.float8_e4m3fn), torch.rand(out, device="cuda") * 0.02
+        if chosen is None:
+            return lambda: fp8_linear(x, codes, scale, torch.float32, dependent=True), lambda: [
+                _exact(x, codes) * scale.double()
+            ]
+        return lambda: launch_tiles(x, codes, scale, y, True, chosen), lambda: [_exact(x, codes) * scale.double()]
+
+    moved = out * k + columns * (2 * k + 4 * out)
+    area = "linear plans" if chosen else "linear"
+    return Case(area, name, make, 1e-4, moved, 2 * out * k * columns, 2, per_round)
+
+
+def _packing() -> Case:
+    """Of a checkpoint's codes, as at load."""
+    out, k, _ = SHAPES["gate‖up"]
+
+    def make(seed: int) -> Made:
+        codes = torch.randint(0, 256, (out, k // 2), dtype=torch.uint8, device="cuda")
+        bits = torch.randint(0, 0x7F, (out, k // 16), dtype=torch.uint8, device="cuda")
+        scale = torch.tensor(0.01)
+        weight = empty_nvfp4(out, k, "cuda")
+
+        def launch() -> Sequence[Tensor]:
+            pack_rows(weight, 0, codes, bits.view(torch.float8_e4m3fn), scale)
+            return [weight.words, weight.scales]
+
+        return launch, lambda: [pack_words(codes, bits), pack_scales(bits)]
+
+    return Case("linear", "pack nvfp4", make, 0.0, bytes=out * k * 9 // 8, hot=False)
+
+
+def _unpacking(name: str, out: int, k: int) -> Case:
+    def make(seed: int) -> Made:
+        weight = random_weight(out, k, seed)
+        whole = torch.full((out, k), float("nan"), dtype=torch.bfloat16, device="cuda")
+        return lambda: unpack_nvfp4(weight, whole, dependent=True), lambda: [dequantize(weight, torch.bfloat16)]
+
+    return Case("linear", f"unpack {name}", make, 1e-4, bytes=out * k * 41 // 16, variants=3)
+
+
+def _prompt(name: str, out: int, k: int, columns: int) -> Case:
+    def make(seed: int) -> Made:
+        weight, x = random_weight(out, k, seed), _normal(columns, k)
+        scratch = torch.empty(out * k, dtype=torch.bfloat16, device="cuda")
+        return lambda: nvfp4_matmul(x, weight, scratch), lambda: [_exact(x, dequantize(weight))]
+
+    return Case("linear", name, make, 5e-3, flops=2 * out * k * columns, variants=2)
 
 
 def _case(
@@ -90,7 +188,7 @@ def _make(out: int, k: int, columns: int, seed: int, natural: bool, plan: Plan |
     def launch() -> Partial:
         return nvfp4_linear(given, weight, workspace, in_fragments=fragments, dependent=True, chosen=plan)
 
-    return launch, lambda: [_exact(x, weight)]
+    return launch, lambda: [_exact(x, dequantize(weight))]
 
 
 def random_weight(out: int, k: int, seed: int) -> NVFP4Weight:
@@ -103,6 +201,9 @@ def random_weight(out: int, k: int, seed: int) -> NVFP4Weight:
     return weight
 
 
-def _exact(x: Tensor, weight: NVFP4Weight) -> Tensor:
-    parts = dequantize(weight).split(4096)
-    return torch.cat([x.double() @ part.double().T for part in parts], dim=1)
+def _normal(rows: int, columns: int) -> Tensor:
+    return torch.randn(rows, columns, device="cuda", dtype=torch.bfloat16)
+
+
+def _exact(x: Tensor, weight: Tensor) -> Tensor:
+    return torch.cat([x.double() @ part.double().T for part in weight.split(4096)], dim=1)
