@@ -63,6 +63,7 @@ class ChatTemplate:
         except TemplateSyntaxError as error:
             where = f"line {error.lineno}: {error.message}"
             raise TokenizerError(f"The chat template in {folder} does not parse ({where}).") from None
+        self._system_anywhere = self._takes([("user", "a"), ("system", "b"), ("user", "c")])
 
     def encode(
         self,
@@ -74,7 +75,9 @@ class ChatTemplate:
         """Token ids with one image token for each picture, and the pictures in order.
 
         Args:
-            messages: OpenAI's shape. A picture is the part ``{"type": "image", "image": ImageInput}``.
+            messages: OpenAI's shape. A picture is the part ``{"type": "image", "image": ImageInput}``. Where the
+                template takes one system message only, those at the beginning are put together and later ones are the
+                user's.
             enable_thinking: None leaves it to the template.
 
         Raises:
@@ -86,7 +89,7 @@ class ChatTemplate:
             raise RequestError("messages is empty; send at least one.", param="messages")
         images: list[ImageInput] = []
         known: dict[str, Any] = {
-            "messages": [_message(i, message, images) for i, message in enumerate(messages)],
+            "messages": self._arranged([_message(i, message, images) for i, message in enumerate(messages)]),
             "tools": list(tools) if tools else None,
         }
         guard = _unused_guard(known)
@@ -101,6 +104,31 @@ class ChatTemplate:
         except Exception as error:  # a template is a program: it may fail in any way on messages it does not expect
             raise RequestError(f"The chat template cannot take these messages: {error}", param="messages") from None
         return self._tokenizer.encode_marked(text, guard), images
+
+    def _takes(self, messages: Sequence[tuple[str, str]]) -> bool:
+        """Whether the template takes messages of these (role, content)."""
+        if self._template is None:
+            return False
+        try:
+            self._template.render(messages=[{"role": role, "content": content} for role, content in messages])
+        except Exception:
+            return False
+        return True
+
+    def _arranged(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The messages with system messages where the template takes them."""
+        if self._system_anywhere:
+            return messages
+        arranged: list[dict[str, Any]] = []
+        for message in messages:
+            if message["role"] != "system" or not arranged:
+                arranged.append(message)
+            elif len(arranged) == 1 and arranged[0]["role"] == "system":
+                contents = (arranged[0]["content"], message["content"])
+                arranged[0] = {**message, "content": "\n\n".join(map(_plain, contents))}
+            else:
+                arranged.append({**message, "role": "user"})
+        return arranged
 
     def _guard(self, text: str, guard: str) -> str:
         return self._starts.sub(lambda start: start[0] + guard, text)
@@ -145,6 +173,11 @@ def _content(index: int, content: object, images: list[ImageInput]) -> object:
             kind = part.get("type") if isinstance(part, Mapping) else type(part).__name__
             raise RequestError(f"messages[{index}]: parts are of type text or image, not {kind!r}.", param="messages")
     return parts
+
+
+def _plain(content: str | list[dict[str, str]]) -> str:
+    """The text of a message's content."""
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
 
 def _tool_call(index: int, call: Mapping[str, Any]) -> dict[str, Any]:

@@ -290,6 +290,26 @@ def test_a_template_may_refuse_and_cannot_reach_out(tmp_path: Path, tokenizer: T
             ChatTemplate(tmp_path, tokenizer).encode(user)
 
 
+def test_system_messages_where_the_template_takes_one(
+    tmp_path: Path, tokenizer: Tokenizer, ember: ChatTemplate
+) -> None:
+    source = """{% for m in messages %}{% if m.role == 'system' and not loop.first %}
+    {{- raise_exception('System message must be at the beginning.') }}{% endif %}
+    {{- '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}"""
+    (tmp_path / "chat_template.jinja").write_text(source, encoding="utf-8")
+    one, two, three = ({"role": "system", "content": text} for text in ("One.", "Two.", "Three."))
+    parts = {"role": "developer", "content": [{"type": "text", "text": "Two."}]}
+    hello = {"role": "user", "content": "Hello."}
+    for second in (two, parts):
+        ids, _ = ChatTemplate(tmp_path, tokenizer).encode([one, second, hello, three])
+        assert tokenizer.decode(ids) == (
+            "<|im_start|>system\nOne.\n\nTwo.<|im_end|>\n<|im_start|>user\nHello.<|im_end|>\n"
+            "<|im_start|>user\nThree.<|im_end|>\n"
+        )
+    ids, _ = ember.encode([one, two, hello, three])
+    assert tokenizer.decode(ids).count("<|im_start|>system") == 3
+
+
 def test_where_the_template_may_be(tmp_path: Path, tokenizer: Tokenizer) -> None:
     user = [{"role": "user", "content": "x"}]
     nowhere = ChatTemplate(tmp_path, tokenizer)
