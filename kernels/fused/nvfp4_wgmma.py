@@ -34,14 +34,14 @@ from kernels.fused.nvfp4_fragments import (
     word_offsets,
 )
 
-_SHARED = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=2)
+SHARED = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=2)
 
 
 def describe(x: Tensor, columns: int) -> Any:
     """Descriptor of x [N, K] by which the tensor memory engine copies [columns, 128]; rows beyond N read as zero."""
     if x.dtype != torch.bfloat16 or not x.is_contiguous():
         raise ValueError(f"Activations must be contiguous bfloat16, not {x.dtype} with strides {x.stride()}.")
-    return TensorDescriptor.from_tensor(x, [columns, 128], _SHARED)
+    return TensorDescriptor.from_tensor(x, [columns, 128], SHARED)
 
 
 @gluon.jit(do_not_specialize=["columns"])

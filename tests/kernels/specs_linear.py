@@ -1,0 +1,67 @@
+"""Linear layers as the 27B launches them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kernels.fused import dense_linear, nvfp4_layout, nvfp4_registers, nvfp4_unpack, nvfp4_wgmma
+from kernels.fused.activations import _arrange_kernel
+from tests.kernels.specialisation import Specialisation
+
+WEIGHT = {"words": "*i32", "scales": "*i32", "factors": "*fp32"}
+NVFP4 = {"x": "*bf16", **WEIGHT, "values": "*fp32", "columns": "i32", "slot_stride": "i32", "out": "i32", "k": "i32"}
+DENSE = {"x": "*bf16", "weight": "*bf16", "out": "*fp32", "count": "i32", "x_stride": "i32", "out_stride": "i32"}
+DENSE |= {"n": "i32", "k": "i32"}
+
+
+def specialisations() -> Iterator[Specialisation]:
+    layout = nvfp4_registers.activation_layout(4)
+    yield Specialisation(
+        nvfp4_registers.registers_kernel, NVFP4, {"X": layout, "WARPS": 4, "DEPENDENT": True}, unaligned=["columns"]
+    )
+    constants = {"COLUMNS": 16, "WARPS": 4, "STAGES": 4, "DEPENDENT": True}
+    yield Specialisation(
+        nvfp4_wgmma.stream_kernel, NVFP4, constants, registers=128, unaligned=["columns"], targets=[90]
+    )
+    for columns in (32, 64):
+        types = NVFP4 | {"x": f"tensordesc<bf16[{columns}, 128],{nvfp4_wgmma.SHARED!r}>", "split": "i32"}
+        constants = {"COLUMNS": columns, "WARPS": 4, "STAGES": 3, "DEPENDENT": True}
+        yield Specialisation(nvfp4_wgmma.split_kernel, types, constants, unaligned=["columns", "split"], targets=[90])
+    yield Specialisation(
+        nvfp4_unpack._unpack_kernel,
+        WEIGHT | {"out": "*bf16", "rows": "i32", "columns": "i32", "blocks": "i32"},
+        {"DEPENDENT": True},
+        unaligned=["blocks"],
+    )
+    yield Specialisation(
+        nvfp4_layout._pack_kernel,
+        {"codes": "*i32", "bits": "*u8", "words": "*i32", "scales": "*i32", "rows": "i32", "columns": "i32"}
+        | {"blocks": "i32"},
+        {},
+        unaligned=["blocks"],
+    )
+    yield Specialisation(
+        _arrange_kernel,
+        {"x": "*bf16", "out": "*bf16", "stride": "i32", "width": "i32", "columns": "i32"},
+        {"FRAGMENTS": True, "BLOCK": 1024, "DEPENDENT": True},
+    )
+    yield Specialisation(
+        dense_linear._rows_kernel,
+        DENSE | {"out": "*bf16"},
+        {"ROWS": 2, "K": 8192, "DEPENDENT": True},
+        warps=8,
+        unaligned=["count"],
+    )
+    for columns in (8, 64):
+        for quantized in (False, True):
+            how = dense_linear.tiling(248320, columns, quantized)
+            yield Specialisation(
+                dense_linear._tiles_kernel,
+                DENSE | ({"weight": "*u8", "scale": "*fp32"} if quantized else {}),
+                ({"SCALE": "row"} if quantized else {"SCALE": "none", "scale": None})
+                | {"ROWS": how.rows, "COLUMNS": max(16, columns), "K": how.k, "EVEN": True}
+                | {"INTERPRET": False, "DEPENDENT": True},
+                warps=how.warps,
+                stages=how.stages,
+                unaligned=["count"],
+            )
