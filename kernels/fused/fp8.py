@@ -77,12 +77,15 @@ def round_to_code(x):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def load_rows(where, mask, PACKED: tl.constexpr, INTERPRET: tl.constexpr):  # type: ignore[no-untyped-def]
+def load_rows(where, mask, MASKED: tl.constexpr, PACKED: tl.constexpr, INTERPRET: tl.constexpr):  # type: ignore[no-untyped-def]
     """Values of a tile of a pool as the matrix units take them: as stored, or the values of FP8 codes in BF16.
 
-    ``where``: pointers, to bytes where PACKED. Zero where ``mask`` is false.
+    ``where``: pointers, to bytes where PACKED. Where MASKED, zero where ``mask`` is false.
     """
-    x = tl.load(where, mask=mask, other=0)
+    if MASKED:
+        x = tl.load(where, mask=mask, other=0)
+    else:
+        x = tl.load(where)
     if PACKED:
         if INTERPRET:
             x = x.to(tl.float8e4nv, bitcast=True).to(tl.float32).to(tl.bfloat16)

@@ -9,8 +9,8 @@ order and applies the gate. How many splits there are is fixed with the launch, 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import torch
 import triton
@@ -27,6 +27,16 @@ MAX_TILE = 16384
 """Query rows (columns times the query heads of a KV head, up to a power of two) times head dimension of a program."""
 
 
+@dataclass(frozen=True)
+class Plan:
+    """How to launch: among how many programs a lane's keys are divided at most, keys in a step, warps, steps."""
+
+    splits: int
+    tile: int
+    warps: int
+    stages: int
+
+
 def paged_decode_reference(
     q: Tensor,
     gate: Tensor,
@@ -34,7 +44,7 @@ def paged_decode_reference(
     table: Tensor,
     past: Tensor,
     *,
-    splits: int | None = None,
+    plan: Plan | None = None,
     dependent: bool = False,
 ) -> Tensor:
     """:func:`paged_decode` in plain torch, lane by lane in float32."""
@@ -60,7 +70,7 @@ def paged_decode(
     table: Tensor,
     past: Tensor,
     *,
-    splits: int | None = None,
+    plan: Plan | None = None,
     dependent: bool = False,
 ) -> Tensor:
     """Causal attention of B lanes × T columns, times sigmoid(gate).
@@ -75,7 +85,7 @@ def paged_decode(
         table: int32 [B, P], each lane's pages in order; entries beyond a lane's tokens are not read.
         past: int32 [B], tokens before the round. Under dependent launch, ``table`` and ``past`` must have been written
             before the round's first kernel.
-        splits: among how many programs a lane's keys are divided at most; None: as :func:`split_count` says.
+        plan: how to launch it; None: as :func:`decode_plan` says.
         dependent: launched while the kernel before may still run (programmatic dependent launch).
 
     Returns:
@@ -89,15 +99,14 @@ def paged_decode(
     lanes = _check(q, gate, pool, table, past)
     count, heads, dim = q.shape
     columns = count // lanes
-    if splits is None:
-        splits = split_count(lanes, pool.heads, _processors(q.device))
+    if plan is None:
+        plan = decode_plan(lanes, columns, heads, pool, _processors(q.device), small=_small(q.device))
+    splits, tile = plan.splits, min(plan.tile, pool.page)
     parts = torch.empty(count, heads, splits, dim, dtype=torch.float32, device=q.device)
     sums = torch.empty(count, heads, splits, dtype=torch.float32, device=q.device)
     y = torch.empty(count, heads * dim, dtype=q.dtype, device=q.device)
     launch = overlap(dependent, q)
     rows = _rows(columns, heads, pool)
-    tile, options = decode_config(dim, rows, pool.packed, pool.k.element_size(), small=_small(q.device))
-    tile = min(tile, pool.page)
     _decode_kernel[(pool.heads, splits, lanes)](
         q,
         *pool.arguments(),
@@ -117,7 +126,8 @@ def paged_decode(
         TILE=tile,
         PACKED=pool.packed,
         INTERPRET=interpreted(),
-        **options,
+        num_warps=plan.warps,
+        num_stages=plan.stages,
         **launch,
     )
     part = min(dim, 64)
@@ -140,22 +150,19 @@ def paged_decode(
     return y
 
 
-def split_count(lanes: int, kv_heads: int, processors: int) -> int:
-    """Splits for a round of ``lanes``: two programs for every multiprocessor, all at work at once."""
-    return max(1, 2 * processors // (lanes * kv_heads))
+def decode_plan(lanes: int, columns: int, heads: int, pool: LayerPool, processors: int, *, small: bool) -> Plan:
+    """Two programs for every multiprocessor, all at work at once, each with some steps in flight.
 
-
-def decode_config(dim: int, rows: int, packed: bool, element: int, *, small: bool) -> tuple[int, dict[str, Any]]:
-    """Keys in a step, and the launch's options: two programs must fit a multiprocessor with some steps in flight.
-
-    ``element``: bytes of a stored value; ``small``: 99 KiB of shared memory a block, not 227.
+    ``small``: 99 KiB of shared memory a block, not 227.
     """
-    tile = max(16, min(64, 16384 // (dim * element)))
-    if rows > 16 and packed:
+    splits = max(1, 2 * processors // (lanes * pool.heads))
+    rows = _rows(columns, heads, pool)
+    tile = max(16, min(64, 16384 // (pool.dim * pool.k.element_size())))
+    if pool.packed and rows > 16:
         tile = max(16, tile // 2)
     if small:
-        return tile, {"num_warps": 4 if rows <= 32 else 8, "num_stages": 2}
-    return tile, {"num_warps": 4 if rows <= 64 else 8, "num_stages": {16: 4, 32: 3}.get(rows, 2)}
+        return Plan(splits, tile, 4 if rows <= 32 else 8, 2)
+    return Plan(splits, tile, 4 if rows <= 64 else 8, {16: 4, 32: 3}.get(rows, 2))
 
 
 @lru_cache(maxsize=8)
@@ -189,7 +196,8 @@ def _check(q: Tensor, gate: Tensor, pool: LayerPool, table: Tensor, past: Tensor
 
 
 def _rows(columns: int, heads: int, pool: LayerPool) -> int:
-    return max(16, triton.next_power_of_2(columns * (heads // pool.heads)))
+    """Of a program's query tile."""
+    return max(16, int(triton.next_power_of_2(columns * (heads // pool.heads))))
 
 
 @triton.jit
@@ -261,7 +269,7 @@ def _decode_kernel(  # type: ignore[no-untyped-def]
         page = tl.load(table + (start + TILE) // PAGE, mask=tile + 1 < last, other=0)
         # Rows that nobody wrote may hold anything, NaN too.
         written = start + key <= old + (COLUMNS - 1)
-        keys = load_rows(k + row * row_stride + offsets, written[:, None], PACKED, INTERPRET)
+        keys = load_rows(k + row * row_stride + offsets, written[:, None], True, PACKED, INTERPRET)
         scores = dot(queries, keys.T, tl.zeros([ROWS, TILE], tl.float32), INTERPRET) * scale
         if PACKED:
             scores *= tl.load(k_scale + (row + key) * scale_row_stride, mask=written, other=0.0)[None, :]
@@ -275,7 +283,7 @@ def _decode_kernel(  # type: ignore[no-untyped-def]
         total = total * shrink + tl.sum(weights, 1)
         if PACKED:
             weights *= tl.load(v_scale + (row + key) * scale_row_stride, mask=written, other=0.0)[None, :]
-        values = load_rows(v + row * row_stride + offsets, written[:, None], PACKED, INTERPRET)
+        values = load_rows(v + row * row_stride + offsets, written[:, None], True, PACKED, INTERPRET)
         out = dot(weights.to(values.dtype), values, out * shrink[:, None], INTERPRET)
     seen = total > 0
     out = out / tl.where(seen, total, 1.0)[:, None]

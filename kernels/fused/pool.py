@@ -1,7 +1,7 @@
 """One layer's share of the KV pool, as the attention kernels address it.
 
-A pool is pages of ``page`` rows; a row holds one token's keys (or values) of all KV heads. Position p of a lane stands in
-row ``table[lane, p // page] · page + p % page``. Rows are BF16 (or, in tests, float32), or FP8: e4m3 codes with one
+A pool is pages of ``page`` rows; a row holds one token's keys (or values) of all KV heads. Position p of a lane stands
+in row ``table[lane, p // page] · page + p % page``. Rows are BF16 (or, in tests, float32), or FP8: e4m3 codes with one
 float32 scale per row and KV head. Keys and values are views of a larger pool, so their rows and heads may stand at any
 stride; within a head values are contiguous.
 """

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from kernels.fused.fp8 import pack, unpack
-from kernels.fused.paged_decode import paged_decode, paged_decode_reference
+from kernels.fused.paged_decode import Plan, paged_decode, paged_decode_reference
 from kernels.fused.pool import LayerPool, lane_rows
 from tests.kernels import naive
 from tests.kernels.compare import assert_close, randn
@@ -75,7 +75,7 @@ def test_lanes_of_all_lengths(
     gate = randn(3 * columns, heads * dim, seed=2, dtype=dtype)
     exact = exact_decode(q, gate, pool, table, past)
     monkeypatch.setenv("IGNIS_KERNELS", "triton")
-    assert_close(paged_decode(q, gate, pool, table, past, splits=3), exact, dtype, steps=8)
+    assert_close(paged_decode(q, gate, pool, table, past, plan=Plan(3, 16, 4, 1)), exact, dtype, steps=8)
     assert_close(paged_decode_reference(q, gate, pool, table, past), exact, dtype, steps=8)
 
 
@@ -87,7 +87,7 @@ def test_every_number_of_splits(splits: int, monkeypatch: pytest.MonkeyPatch) ->
     pool, table = filled_pool([34, 66], 2, 32, "float32")
     q, gate = randn(8, 4, 32, seed=1), randn(8, 128, seed=2)
     exact = exact_decode(q, gate, pool, table, past)
-    assert_close(paged_decode(q, gate, pool, table, past, splits=splits), exact, torch.float32, steps=8)
+    assert_close(paged_decode(q, gate, pool, table, past, plan=Plan(splits, 16, 4, 1)), exact, torch.float32, steps=8)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -97,7 +97,7 @@ def test_scores_far_apart_do_not_overflow(kind: str, monkeypatch: pytest.MonkeyP
     pool, table = filled_pool([61], 1, 32, kind, loud=100.0)
     dtype = tolerance(kind)
     q, gate = randn(1, 4, 32, seed=1, dtype=dtype) * 10, randn(1, 128, seed=2, dtype=dtype)
-    found = paged_decode(q, gate, pool, table, past, splits=4)
+    found = paged_decode(q, gate, pool, table, past, plan=Plan(4, 16, 4, 1))
     assert_close(found, exact_decode(q, gate, pool, table, past), dtype, steps=16)
 
 

@@ -1,0 +1,266 @@
+"""Attention of a chunk of prompts: runs of many new tokens, each over its lane's pages.
+
+A program takes one query head and a tile of consecutive tokens of one run, and goes over the run's keys once with an
+online softmax: first those that every token of the tile sees, then the tile's own, masked. Tiles with the most keys go
+first, so that the card does not end with one of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from kernels.fused.dot import dot
+from kernels.fused.fp8 import load_rows
+from kernels.fused.launch import overlap
+from kernels.fused.paged_decode import paged_decode_reference
+from kernels.fused.pool import LayerPool
+from kernels.registry import interpreted, use_triton
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to launch: tokens of a tile, keys in a step, warps, steps in flight."""
+
+    rows: int
+    tile: int
+    warps: int
+    stages: int
+
+
+def paged_prefill_reference(
+    q: Tensor,
+    gate: Tensor,
+    pool: LayerPool,
+    table: Tensor,
+    past: Tensor,
+    starts: Tensor,
+    *,
+    longest: int,
+    plan: Plan | None = None,
+    dependent: bool = False,
+) -> Tensor:
+    """:func:`paged_prefill` in plain torch, run by run in float32."""
+    _check(q, gate, pool, table, past, starts)
+    parts = []
+    for run, (start, end) in enumerate(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)):
+        if end > start:
+            one = slice(run, run + 1)
+            parts.append(paged_decode_reference(q[start:end], gate[start:end], pool, table[one], past[one]))
+    return torch.cat(parts)
+
+
+def paged_prefill(
+    q: Tensor,
+    gate: Tensor,
+    pool: LayerPool,
+    table: Tensor,
+    past: Tensor,
+    starts: Tensor,
+    *,
+    longest: int,
+    plan: Plan | None = None,
+    dependent: bool = False,
+) -> Tensor:
+    """Causal attention of R packed runs, times sigmoid(gate).
+
+    Token t of a run sees the first past + t + 1 positions of its lane; the new tokens' own keys and values stand in the
+    pool already.
+
+    Args:
+        q: [N, Hq, D], run by run.
+        gate: [N, Hq · D].
+        pool: the layer's keys and values.
+        table: int32 [R, P], each run's pages in order; entries beyond a run's tokens are not read.
+        past: int32 [R], tokens before the run.
+        starts: int32 [R + 1], run r is columns [starts[r], starts[r + 1]).
+        longest: no run has more columns.
+        plan: how to launch it; None: as :func:`prefill_plan` says.
+        dependent: launched while the kernel before may still run; ``table``, ``past`` and ``starts`` must have been
+            written before the chunk's first kernel.
+
+    Returns:
+        [N, Hq · D] in q's type.
+
+    Raises:
+        ValueError: shapes that do not fit each other.
+    """
+    if not use_triton(q):
+        return paged_prefill_reference(q, gate, pool, table, past, starts, longest=longest)
+    runs = _check(q, gate, pool, table, past, starts)
+    count, heads, dim = q.shape
+    y = torch.empty(count, heads * dim, dtype=q.dtype, device=q.device)
+    if plan is None:
+        plan = prefill_plan(pool, small=_small(q.device))
+    _prefill_kernel[(heads, triton.cdiv(longest, plan.rows), runs)](
+        q,
+        *pool.arguments(),
+        table,
+        table.stride(0),
+        past,
+        starts,
+        gate,
+        y,
+        dim**-0.5 * 1.4426950408889634,
+        HEADS=heads,
+        GROUP=heads // pool.heads,
+        ROWS=plan.rows,
+        DIM=dim,
+        PAGE=pool.page,
+        TILE=min(plan.tile, pool.page),
+        PACKED=pool.packed,
+        INTERPRET=interpreted(),
+        num_warps=plan.warps,
+        num_stages=plan.stages,
+        **overlap(dependent, q),
+    )
+    return y
+
+
+def prefill_plan(pool: LayerPool, *, small: bool) -> Plan:
+    """``small``: 99 KiB of shared memory a block, not 227."""
+    if interpreted():
+        return Plan(16, 16, 4, 1)
+    if pool.k.element_size() == 4:
+        return Plan(32, 16, 4, 1)
+    if small:
+        return Plan(64, 32, 8, 2) if pool.dim == 256 else Plan(128, 64, 8, 2)
+    if pool.dim == 256:
+        return Plan(128, 32, 8, 2) if pool.packed else Plan(128, 64, 8, 2)
+    return Plan(128, 64, 8, 3)
+
+
+def _small(device: torch.device) -> bool:
+    return device.type != "cuda" or torch.cuda.get_device_capability(device)[0] not in (9, 10)
+
+
+def _check(q: Tensor, gate: Tensor, pool: LayerPool, table: Tensor, past: Tensor, starts: Tensor) -> int:
+    """Runs."""
+    count, heads, dim = q.shape
+    runs = past.shape[0]
+    if dim != pool.dim or heads % pool.heads or gate.shape != (count, heads * dim):
+        raise ValueError(
+            f"Queries {list(q.shape)} and gates {list(gate.shape)} do not fit {pool.heads} KV heads of {pool.dim}."
+        )
+    if table.shape[0] != runs or starts.shape != (runs + 1,):
+        raise ValueError(f"{runs} runs need as many page lists and one start more, not {len(table)} and {len(starts)}.")
+    if not (q.is_contiguous() and gate.is_contiguous() and table.stride(1) == 1):
+        raise ValueError("Queries, gates and each run's page list must be contiguous.")
+    return runs
+
+
+@triton.jit
+def _prefill_kernel(  # type: ignore[no-untyped-def]
+    q,
+    k,
+    v,
+    k_scale,
+    v_scale,
+    row_stride,
+    head_stride,
+    scale_row_stride,
+    scale_head_stride,
+    table,
+    table_stride,
+    past,
+    starts,
+    gate,
+    y,
+    scale,
+    HEADS: tl.constexpr,
+    GROUP: tl.constexpr,
+    ROWS: tl.constexpr,
+    DIM: tl.constexpr,
+    PAGE: tl.constexpr,
+    TILE: tl.constexpr,
+    PACKED: tl.constexpr,
+    INTERPRET: tl.constexpr,
+    DEPENDENT: tl.constexpr,
+):
+    """One query head, one tile of one run."""
+    head, block, run = tl.program_id(0), tl.num_programs(1) - 1 - tl.program_id(1), tl.program_id(2)
+    begin = tl.load(starts + run)
+    length = tl.load(starts + run + 1) - begin
+    old = tl.load(past + run)
+    if DEPENDENT:
+        tl.extra.cuda.gdc_launch_dependents()
+    if block * ROWS >= length:
+        return
+    if DEPENDENT:
+        tl.extra.cuda.gdc_wait()
+    m = tl.arange(0, ROWS)
+    d = tl.arange(0, DIM)
+    token = block * ROWS + m
+    there = (token < length)[:, None]
+    at = ((begin + token).to(tl.int64) * HEADS + head)[:, None] * DIM + d[None, :]
+    queries = tl.load(q + at, mask=there, other=0.0)
+    key_head = head // GROUP
+    k += key_head * head_stride
+    v += key_head * head_stride
+    if PACKED:
+        queries = queries.to(tl.bfloat16)
+        k_scale += key_head * scale_head_stride
+        v_scale += key_head * scale_head_stride
+    else:
+        queries = queries.to(k.dtype.element_ty)
+    table += run * table_stride
+    best = tl.full([ROWS], float("-inf"), tl.float32)
+    total = tl.zeros([ROWS], tl.float32)
+    out = tl.zeros([ROWS, DIM], tl.float32)
+    sees = old + token
+    # Every token of the tile sees all keys of the first tiles; the last are masked.
+    open_tiles = (old + block * ROWS + 1) // TILE
+    tiles = tl.cdiv(old + tl.minimum((block + 1) * ROWS, length), TILE)
+    out, best, total = _walk(
+        queries, out, best, total, sees, 0, open_tiles,
+        k, v, k_scale, v_scale, row_stride, scale_row_stride, table, scale, old + length,
+        ROWS, DIM, PAGE, TILE, PACKED, INTERPRET, False,
+    )  # fmt: skip
+    out, best, total = _walk(
+        queries, out, best, total, sees, open_tiles, tiles,
+        k, v, k_scale, v_scale, row_stride, scale_row_stride, table, scale, old + length,
+        ROWS, DIM, PAGE, TILE, PACKED, INTERPRET, True,
+    )  # fmt: skip
+    opened = tl.sigmoid(tl.load(gate + at, mask=there, other=0.0).to(tl.float32))
+    tl.store(y + at, (out / total[:, None] * opened).to(y.dtype.element_ty), mask=there)
+
+
+@triton.jit
+def _walk(  # type: ignore[no-untyped-def]
+    queries, out, best, total, sees, first, last,
+    k, v, k_scale, v_scale, row_stride, scale_row_stride, table, scale, written,
+    ROWS: tl.constexpr, DIM: tl.constexpr, PAGE: tl.constexpr, TILE: tl.constexpr, PACKED: tl.constexpr,
+    INTERPRET: tl.constexpr, MASKED: tl.constexpr,
+):  # fmt: skip
+    """The online softmax over key tiles [first, last)."""
+    key = tl.arange(0, TILE)
+    offsets = key[:, None] * row_stride + tl.arange(0, DIM)[None, :]
+    # Loaded one tile ahead: see the decoding kernel.
+    page = tl.load(table + first * TILE // PAGE, mask=first < last, other=0)
+    for tile in range(first, last):
+        start = tile * TILE
+        row = page.to(tl.int64) * PAGE + start % PAGE
+        page = tl.load(table + (start + TILE) // PAGE, mask=tile + 1 < last, other=0)
+        # Rows that nobody wrote may hold anything, NaN too.
+        exists = start + key < written
+        keys = load_rows(k + row * row_stride + offsets, exists[:, None], MASKED, PACKED, INTERPRET)
+        scores = dot(queries, keys.T, tl.zeros([ROWS, TILE], tl.float32), INTERPRET) * scale
+        if PACKED:
+            scores *= load_rows(k_scale + (row + key) * scale_row_stride, exists, MASKED, False, INTERPRET)[None, :]
+        if MASKED:
+            scores = tl.where(start + key[None, :] <= sees[:, None], scores, float("-inf"))
+        # Every token sees the first key of all, so the maximum is finite from the first tile on.
+        higher = tl.maximum(best, tl.max(scores, 1))
+        weights = tl.exp2(scores - higher[:, None])
+        shrink = tl.exp2(best - higher)
+        best = higher
+        total = total * shrink + tl.sum(weights, 1)
+        if PACKED:
+            weights *= load_rows(v_scale + (row + key) * scale_row_stride, exists, MASKED, False, INTERPRET)[None, :]
+        values = load_rows(v + row * row_stride + offsets, exists[:, None], MASKED, PACKED, INTERPRET)
+        out = dot(weights.to(values.dtype), values, out * shrink[:, None], INTERPRET)
+    return out, best, total

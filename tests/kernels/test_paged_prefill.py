@@ -1,0 +1,45 @@
+"""Paged attention of packed runs, both forms."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from kernels.fused.paged_prefill import paged_prefill, paged_prefill_reference
+from tests.kernels import naive
+from tests.kernels.compare import assert_close, randn
+from tests.kernels.test_paged_decode import FORMATS, dense, filled_pool, tolerance
+
+RUNS = [(0, 1), (0, 37), (21, 18), (63, 1), (16, 16)]
+"""(past, new tokens) of the runs of a chunk."""
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize(("heads", "kv_heads", "dim"), [(4, 2, 32), (3, 1, 64)])
+def test_packed_runs(heads: int, kv_heads: int, dim: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, table = filled_pool([old + new for old, new in RUNS], kv_heads, dim, kind)
+    past = torch.tensor([old for old, _ in RUNS], dtype=torch.int32)
+    starts = torch.tensor([0, *(new for _, new in RUNS)]).cumsum(0).int()
+    dtype, count = tolerance(kind), int(starts[-1])
+    q, gate = randn(count, heads, dim, seed=1, dtype=dtype), randn(count, heads * dim, seed=2, dtype=dtype)
+    exact = []
+    for run, (old, new) in enumerate(RUNS):
+        start = int(starts[run])
+        k, v = dense(pool, table[run], old + new)
+        exact.append(naive.attention(q[start : start + new], k, v, old))
+    gated = torch.cat(exact).flatten(1) * gate.double().sigmoid()
+    monkeypatch.setenv("IGNIS_KERNELS", "triton")
+    assert_close(paged_prefill(q, gate, pool, table, past, starts, longest=40), gated, dtype, steps=8)
+    assert_close(paged_prefill_reference(q, gate, pool, table, past, starts, longest=40), gated, dtype, steps=8)
+
+
+def test_shapes_that_do_not_fit_are_refused() -> None:
+    pool, table = filled_pool([4], 2, 32, "float32")
+    past, starts = torch.tensor([3], dtype=torch.int32), torch.tensor([0, 1], dtype=torch.int32)
+    with pytest.raises(ValueError, match="do not fit 2 KV heads"):
+        paged_prefill(randn(1, 3, 32, seed=1), randn(1, 96, seed=1), pool, table, past, starts, longest=1)
+    q, gate = randn(1, 4, 32, seed=1), randn(1, 128, seed=1)
+    with pytest.raises(ValueError, match="one start more"):
+        paged_prefill(q, gate, pool, table, past, starts[:1], longest=1)
+    with pytest.raises(ValueError, match="contiguous"):
+        paged_prefill(randn(1, 32, 4, seed=1).transpose(1, 2), gate, pool, table, past, starts, longest=1)
