@@ -60,7 +60,8 @@ def _parse(raw: bytes, kind: type[B], status: int) -> B:
             raise bad_request(f"The body is not valid JSON: {message.removeprefix('Invalid JSON: ')}.") from None
         raise ApiError(status, message, code="invalid_value", param=param) from None
     if body.model_extra:
-        logger.debug("Unknown parameters of %s ignored: %s", kind.__name__, ", ".join(sorted(body.model_extra)))
+        names = ", ".join(sorted(name[:40] for name in body.model_extra)[:20])
+        logger.info("Parameters that %s does not know are ignored: %r", kind.__name__, names)
     return body
 
 

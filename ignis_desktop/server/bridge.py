@@ -50,12 +50,19 @@ class EventReader:
     """Reads one or several engine streams on the loop until each has ended, and knows whether the client left."""
 
     def __init__(self, streams: Sequence[Stream], doorbell: Doorbell) -> None:
-        self._streams = list(streams)
-        self._open = set(range(len(self._streams)))
+        self._doorbell = doorbell
+        self._streams: list[Stream] = []
+        self._open: set[int] = set()
         self._waiter: asyncio.Future[None] | None = None
         self.gone = False
-        for stream in self._streams:
-            stream.notify(partial(doorbell.ring, self.wake))
+        self.add(streams)
+
+    def add(self, streams: Sequence[Stream]) -> None:
+        """Read more streams; they are counted on."""
+        for stream in streams:
+            self._open.add(len(self._streams))
+            self._streams.append(stream)
+            stream.notify(partial(self._doorbell.ring, self.wake))
 
     @property
     def ended(self) -> bool:

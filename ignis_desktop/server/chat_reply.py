@@ -11,7 +11,7 @@ from typing import Any
 
 from engine.text.answer import AnswerEvent, AnswerParser, Reasoning
 from engine.text.tool_calls import CallBegun, Text
-from ignis_desktop.server.generation import Answer, Run, timings_json, usage_json
+from ignis_desktop.server.generation import Answer, Run, timings_json, total_usage, usage_json
 from ignis_desktop.server.logprobs import chat_logprobs
 from ignis_desktop.server.reading import Reading
 from ignis_desktop.server.sse import DONE, KEEP_ALIVE, json_frame
@@ -27,12 +27,13 @@ class ReplyOptions:
 
 
 class ChatReply:
-    """Builds the bodies of one request's answer."""
+    """Builds the bodies of one request's answers, each a choice."""
 
-    def __init__(self, state: ServerState, model: str, options: ReplyOptions, parser: AnswerParser) -> None:
+    def __init__(self, state: ServerState, model: str, options: ReplyOptions, parsers: Sequence[AnswerParser]) -> None:
+        """``parsers``: one for each answer."""
         self._options = options
         self._token_bytes = state.token_bytes
-        self._reading = Reading(state.engine, parser)
+        self._readings = [Reading(state.engine, parser) for parser in parsers]
         self._head: dict[str, Any] = {
             "id": f"chatcmpl-{uuid.uuid4().hex}",
             "object": "chat.completion",
@@ -41,10 +42,18 @@ class ChatReply:
             "system_fingerprint": state.fingerprint,
         }
 
-    def whole(self, answer: Answer) -> dict[str, Any]:
+    def whole(self, answers: Sequence[Answer]) -> dict[str, Any]:
+        return {
+            **self._head,
+            "choices": [self._choice(index, answer) for index, answer in enumerate(answers)],
+            "usage": self._usage(answers),
+            "timings": timings_json(answers[0].end) if len(answers) == 1 else None,
+        }
+
+    def _choice(self, index: int, answer: Answer) -> dict[str, Any]:
         reasoning, content = "", ""
         calls: list[dict[str, Any]] = []
-        for delta in _deltas(self._reading.read(answer.news(), answer)):
+        for delta in _deltas(self._readings[index].read(answer.news(), answer)):
             reasoning += delta.get("reasoning_content", "")
             content += delta.get("content", "")
             for call in delta.get("tool_calls", ()):
@@ -57,52 +66,52 @@ class ChatReply:
             message["reasoning_content"] = reasoning
         if calls:
             message |= {"content": content or None, "tool_calls": calls}
-        choice = {
-            "index": 0,
+        return {
+            "index": index,
             "message": message,
             "logprobs": chat_logprobs(answer.logprobs, self._token_bytes) if self._options.logprobs else None,
-            "finish_reason": self._finish_reason(answer),
-        }
-        return {
-            **self._head,
-            "choices": [choice],
-            "usage": usage_json(answer.end.usage, self._reading.reasoning_tokens),
-            "timings": timings_json(answer.end),
+            "finish_reason": self._finish_reason(index, answer),
         }
 
     async def frames(self, run: Run) -> AsyncGenerator[bytes, None]:
-        """Server-sent events: the role, chunks for whatever has come since the last, why it ended, the usage."""
+        """Server-sent events: the roles, chunks for whatever has come since the last, why each ended, the usage."""
         self._head["object"] = "chat.completion.chunk"
-        yield self._chunk({"role": "assistant", "content": ""})
-        (answer,) = run.answers
+        for index in range(len(run.answers)):
+            yield self._chunk(index, {"role": "assistant", "content": ""})
         async with contextlib.aclosing(run.batches()) as batches:
             async for batch in batches:
-                data = self._progress(answer) if batch else KEEP_ALIVE
+                data = b"" if batch else KEEP_ALIVE
+                for index in sorted({index for index, _ in batch}):
+                    data += self._progress(index, run.answers[index])
                 if data:
                     yield data
-        yield self._chunk({}, finish=self._finish_reason(answer), timings=timings_json(answer.end))
         if self._options.include_usage:
-            usage = usage_json(answer.end.usage, self._reading.reasoning_tokens)
-            yield json_frame({**self._head, "choices": [], "usage": usage})
+            yield json_frame({**self._head, "choices": [], "usage": self._usage(run.answers)})
         yield DONE
 
-    def _progress(self, answer: Answer) -> bytes:
-        """The chunks for what the answer has gained; nothing when that is nothing to show yet."""
+    def _progress(self, index: int, answer: Answer) -> bytes:
+        """The chunks for what an answer has gained; nothing when that is nothing to show yet."""
         piece = answer.news()
-        deltas = _deltas(self._reading.read(piece, answer))
+        deltas = _deltas(self._readings[index].read(piece, answer))
         logprobs = chat_logprobs(piece.logprobs, self._token_bytes) if piece.logprobs else None
         if logprobs and not deltas:
             deltas = [{}]
-        return b"".join(self._chunk(delta, None if at else logprobs) for at, delta in enumerate(deltas))
+        data = b"".join(self._chunk(index, delta, None if at else logprobs) for at, delta in enumerate(deltas))
+        if answer.finished is not None:
+            data += self._chunk(
+                index, {}, finish=self._finish_reason(index, answer), timings=timings_json(answer.finished)
+            )
+        return data
 
     def _chunk(
         self,
+        index: int,
         delta: dict[str, Any],
         logprobs: dict[str, Any] | None = None,
         finish: str | None = None,
         timings: dict[str, Any] | None = None,
     ) -> bytes:
-        choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
+        choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
         body: dict[str, Any] = {**self._head, "choices": [choice]}
         if self._options.include_usage:
             body["usage"] = None
@@ -110,8 +119,12 @@ class ChatReply:
             body["timings"] = timings
         return json_frame(body)
 
-    def _finish_reason(self, answer: Answer) -> str:
-        end = self._reading.end(answer)
+    def _usage(self, answers: Sequence[Answer]) -> dict[str, Any]:
+        usage = total_usage([answer.end for answer in answers], len(answers))
+        return usage_json(usage, sum(reading.reasoning_tokens for reading in self._readings))
+
+    def _finish_reason(self, index: int, answer: Answer) -> str:
+        end = self._readings[index].end(answer)
         return "stop" if end == "stop_sequence" else end
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fastapi import Request
 
@@ -15,6 +15,7 @@ from engine.messages import (
     Finished,
     GenerateRequest,
     Guidance,
+    Prefilled,
     Prompt,
     PromptScored,
     RequestClass,
@@ -83,19 +84,37 @@ class Answer:
 
 
 class Run:
-    """The generations of one HTTP request, one a prompt."""
+    """The generations of one HTTP request, one or several a prompt."""
 
     def __init__(
-        self, http: Request, request_class: RequestClass, requests: Sequence[GenerateRequest], param: str
+        self,
+        http: Request,
+        request_class: RequestClass,
+        requests: Sequence[GenerateRequest],
+        param: str,
+        *,
+        siblings: int = 1,
     ) -> None:
-        """``param``: the body's field that holds the prompt. Raises what ``Engine.submit`` does."""
+        """
+        Args:
+            param: the body's field that holds the prompt.
+            siblings: so many requests, one after the other, have the same prompt. The first of them reads it; the
+                others follow when it is read, and take it over.
+
+        Raises what ``Engine.submit`` does.
+        """
         self._http = http
         self._state: ServerState = state_of(http)
         self._class = request_class
         self.answers = [Answer() for _ in requests]
         http.scope["ignis.record"].note(request_class=request_class)
+        self._siblings = siblings
+        self._places = list(range(0, len(requests), siblings))
+        """The answer that each stream brings."""
+        self._following = {place: requests[place + 1 : place + siblings] for place in self._places if siblings > 1}
+        """Requests that wait until the prompt of the first of them is read."""
         try:
-            streams = submit_all(self._state.engine, requests)
+            streams = submit_all(self._state.engine, requests[::siblings])
         except EngineError as error:
             if error.param in ("messages", "prompt"):
                 error.param = param
@@ -108,8 +127,7 @@ class Run:
         async with client_watch(self._http, self.leave):
             try:
                 while not self.reader.ended:
-                    for index, event in await self.reader.batch(KEEP_ALIVE_SECONDS):
-                        self.answers[index].take(event)
+                    self._take(await self.reader.batch(KEEP_ALIVE_SECONDS))
             finally:
                 self.close()
         return self.answers
@@ -128,11 +146,20 @@ class Run:
                     heard = time.monotonic()
                 elif time.monotonic() - heard > deadline:
                     raise deadline_passed(deadline)
-                for index, event in batch:
-                    self.answers[index].take(event)
-                yield batch
+                yield self._take(batch)
         finally:
             self.close()
+
+    def _take(self, batch: list[tuple[int, Event]]) -> list[tuple[int, Event]]:
+        """Give events to their answers: (answer, event) for each (stream, event)."""
+        taken = [(self._places[stream], event) for stream, event in batch]
+        for place, event in taken:
+            self.answers[place].take(event)
+            read = isinstance(event, Tokens | Finished) or (isinstance(event, Prefilled) and event.done == event.total)
+            if read and (followers := self._following.pop(place, ())):
+                self._places += range(place + 1, place + 1 + len(followers))
+                self.reader.add(submit_all(self._state.engine, followers))
+        return taken
 
     def leave(self) -> None:
         """The client is gone."""
@@ -145,7 +172,9 @@ class Run:
         self._state.readers.discard(self.reader)
         self.reader.cancel()
         ends = [answer.finished for answer in self.answers if answer.finished is not None]
-        total = total_usage(ends)
+        total = total_usage(
+            [answer.finished for answer in self.answers[:: self._siblings] if answer.finished is not None]
+        )
         self._http.scope["ignis.record"].note(
             prompt_tokens=total.prompt_tokens,
             cached_tokens=total.cached_tokens,
@@ -178,10 +207,22 @@ def generate_request(
     )
 
 
-def total_usage(ends: Sequence[Finished]) -> Usage:
+def with_siblings(request: GenerateRequest, count: int) -> list[GenerateRequest]:
+    """Requests for ``count`` answers to the same prompt; a seed that was given makes one for each."""
+    requests = [request]
+    for number in range(1, count):
+        seed = request.sampling.seed
+        if seed is not None:
+            seed = seed + number if seed + number < 2**64 else seed + number - 2**64
+        requests.append(replace(request, id=uuid.uuid4().hex, sampling=replace(request.sampling, seed=seed)))
+    return requests
+
+
+def total_usage(ends: Sequence[Finished], siblings: int = 1) -> Usage:
+    """What all answers used. The prompt of each ``siblings`` answers in a row counts once."""
     return Usage(
-        prompt_tokens=sum(end.usage.prompt_tokens for end in ends),
-        cached_tokens=sum(end.usage.cached_tokens for end in ends),
+        prompt_tokens=sum(end.usage.prompt_tokens for end in ends[::siblings]),
+        cached_tokens=sum(end.usage.cached_tokens for end in ends[::siblings]),
         output_tokens=sum(end.usage.output_tokens for end in ends),
     )
 

@@ -37,8 +37,8 @@ class SamplingBody(ClassedBody):
     stop: Annotated[list[StopString], Field(max_length=16)] = Field(default_factory=list)
     stop_token_ids: Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=256)] = Field(default_factory=list)
     ignore_eos: bool = False
-    n: int = 1
-    logit_bias: dict[str, float] | None = None
+    n: int = Field(1, ge=1, description="answers to each prompt; as many as the engine has lanes")
+    logit_bias: dict[str, Annotated[float, Field(ge=-100, le=100)]] | None = None
 
     @field_validator("stop", mode="before")
     @classmethod
@@ -54,10 +54,6 @@ class SamplingBody(ClassedBody):
 
     def sampling(self, defaults: SamplingParams, **fields: Any) -> SamplingParams:
         """``defaults`` with what the request sets. Raises ``ApiError`` 400 for what this server cannot do."""
-        if self.n != 1:
-            raise bad_request(f"n: one answer a request (n = 1), not {self.n}; send the request several times.", "n")
-        if self.logit_bias:
-            raise bad_request("logit_bias: biasing single tokens is not supported.", "logit_bias")
         given = {
             name: value
             for name in (
@@ -80,8 +76,23 @@ class SamplingBody(ClassedBody):
             stop=tuple(self.stop),
             stop_ids=tuple(self.stop_token_ids),
             ignore_eos=self.ignore_eos,
+            logit_bias=self._biases(),
             **fields,
         )
+
+    def check_siblings(self, lanes: int) -> None:
+        """Raises ``ApiError`` 400 for more answers than there are lanes."""
+        if self.n > lanes:
+            raise bad_request(f"n: the engine has {lanes} lanes, so at most {lanes} answers, not {self.n}.", "n")
+
+    def _biases(self) -> tuple[tuple[int, float], ...]:
+        """By token id; the engine checks that there are such tokens."""
+        biases: dict[int, float] = {}
+        for key, bias in (self.logit_bias or {}).items():
+            if not key.isdecimal() or not key.isascii() or len(key) > 9:
+                raise bad_request("logit_bias: each key is a token's id in decimal digits.", "logit_bias")
+            biases[int(key)] = bias
+        return tuple(biases.items())
 
     @property
     def include_usage(self) -> bool:

@@ -13,12 +13,16 @@ from engine.messages import GenerateRequest, Guidance, Prompt, RequestClass, Req
 from engine.text.answer import AnswerParser
 from engine.text.grammar import answer_grammar
 from engine.text.thinking import OPEN
-from ignis_desktop.server.errors import ApiError
+from ignis_desktop.server.errors import ApiError, bad_request
 from ignis_desktop.server.generation import generate_request
-from ignis_desktop.server.tools import AUTO, ToolChoice, schemas_of
+from ignis_desktop.server.tools import AUTO, MAX_DEPTH, ToolChoice, schemas_of, too_deep
 
 if TYPE_CHECKING:
     from engine import Engine
+
+
+EFFORT_BUDGETS = {"low": 2_048, "medium": 8_192}
+"""Tokens of reasoning for a client's word; more effort is not limited."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,9 @@ def _grammar(engine: Engine, turn: Turn, tools: Mapping[str, Mapping[str, Any]],
     loaded = engine.loaded
     schema = None if forced else turn.schema
     if schema is not None:
+        if too_deep(schema):
+            message = f"{turn.schema_param}: the schema is nested more than {MAX_DEPTH} levels deep."
+            raise bad_request(message, turn.schema_param)
         with _refused(turn.schema_param):
             loaded.grammars.check_schema(schema)
     for name, parameters in tools.items():

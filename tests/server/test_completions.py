@@ -113,7 +113,7 @@ def test_twenty_logprobs_at_most(client: openai.OpenAI, model: str) -> None:
     [
         ({"suffix": "end"}, "suffix"),
         ({"best_of": 2}, "best_of"),
-        ({"n": 2}, "n"),
+        ({"n": 9}, "n"),
         ({"prompt": [1, 999_999_999]}, "prompt.0"),
         ({"prompt": ["x"] * 129}, "prompt"),
         ({"prompt": []}, "prompt"),

@@ -49,7 +49,7 @@ def test_a_whole_answer(app_state, engine: Engine, size: int, opened: bool) -> N
     answer = Answer()
     for event in events(engine, text, size):
         answer.take(event)
-    whole = ChatReply(app_state, "tiny", ReplyOptions(), AnswerParser(opened=opened)).whole(answer)
+    whole = ChatReply(app_state, "tiny", ReplyOptions(), [AnswerParser(opened=opened)]).whole([answer])
     message = whole["choices"][0]["message"]
     assert (message["reasoning_content"], message["content"]) == ("Let me see.", "It is four.")
     assert whole["usage"]["completion_tokens_details"]["reasoning_tokens"] == reasoning_tokens(engine, text)
@@ -68,9 +68,9 @@ def test_a_stream(app_state, engine: Engine, size: int) -> None:
                 yield [(0, event)]
 
     async def read() -> list[dict]:
-        reply = ChatReply(app_state, "tiny", ReplyOptions(include_usage=True), AnswerParser(opened=True))
+        reply = ChatReply(app_state, "tiny", ReplyOptions(include_usage=True), [AnswerParser(opened=True)])
         frames = [frame async for frame in reply.frames(Recorded())]  # type: ignore[arg-type]
-        return [json.loads(frame.removeprefix(b"data: ")) for frame in frames[:-1]]
+        return [json.loads(frame.removeprefix(b"data: ")) for frame in b"".join(frames).split(b"\n\n")[:-2]]
 
     chunks = asyncio.run(read())
     deltas = [chunk["choices"][0]["delta"] for chunk in chunks if chunk["choices"]]

@@ -23,6 +23,7 @@ from ignis_desktop.server.generation import (
     timings_json,
     total_usage,
     usage_json,
+    with_siblings,
 )
 from ignis_desktop.server.logprobs import completion_logprobs
 from ignis_desktop.server.sampling import MAX_LOGPROBS, SamplingBody
@@ -49,11 +50,13 @@ class CompletionBody(SamplingBody):
     suffix: str | None = None
     best_of: int | None = None
 
-    def refuse_unsupported(self) -> None:
+    def check(self, engine: Engine) -> None:
+        """Raises ``ApiError`` 400 for what this server cannot do."""
+        self.check_siblings(engine.config.lanes)
         if self.suffix:
             raise bad_request("suffix: this model completes text at its end only.", "suffix", "suffix_not_supported")
-        if self.best_of not in (None, 1):
-            raise bad_request(f"best_of: one answer a prompt (best_of = 1), not {self.best_of}.", "best_of")
+        if self.best_of not in (None, 1, self.n):
+            raise bad_request(f"best_of: as many as are given out (n = {self.n}), not {self.best_of}.", "best_of")
 
     @property
     def prompts(self) -> list[str | list[int]]:
@@ -70,15 +73,18 @@ async def completions(http: Request) -> Response:
     state = state_of(http)
     body = await read_body(http, CompletionBody)
     model, suffix = state.model_for(body.model)
-    body.refuse_unsupported()
+    body.check(state.engine)
     prompts, sampling = await state.workers.prepare(_prepare, state.engine, body)
     request_class = body.class_of(http, suffix)
     labels = [prompt if isinstance(prompt, str) else f"{len(prompt)} token ids" for prompt in body.prompts]
     requests = [
-        generate_request(http, prompt, sampling, request_class, label, stream=body.stream)
+        sibling
         for prompt, label in zip(prompts, labels, strict=True)
+        for sibling in with_siblings(
+            generate_request(http, prompt, sampling, request_class, label, stream=body.stream), body.n
+        )
     ]
-    run = Run(http, request_class, requests, "prompt")
+    run = Run(http, request_class, requests, "prompt", siblings=body.n)
     reply = CompletionReply(state, model, body, prompts)
     if body.stream:
         return EventStreamResponse(reply.frames(run), run)
@@ -129,7 +135,7 @@ class CompletionReply:
         """Characters sent so far of each choice's text; no entry before its first chunk."""
 
     def whole(self, answers: Sequence[Answer]) -> dict[str, Any]:
-        usage = total_usage([answer.end for answer in answers])
+        usage = total_usage([answer.end for answer in answers], self._body.n)
         return {
             **self._head,
             "choices": [self._choice(index, answer) for index, answer in enumerate(answers)],
@@ -149,7 +155,7 @@ class CompletionReply:
                 if data:
                     yield data
         if self._body.include_usage:
-            usage = usage_json(total_usage([answer.end for answer in run.answers]))
+            usage = usage_json(total_usage([answer.end for answer in run.answers], self._body.n))
             yield json_frame({**self._head, "choices": [], "usage": usage})
         yield DONE
 
@@ -159,8 +165,9 @@ class CompletionReply:
         text, ids, tokens = piece.text, piece.ids, list[TokenLogprob | None](piece.logprobs)
         begun = index in self._offsets
         if not begun and self._body.echo and (ids or answer.finished):
-            text = self._echoes[index] + text
-            ids, tokens = [*self._prompts[index].ids, *ids], [*answer.prompt_logprobs, *tokens]
+            prompt = index // self._body.n
+            text = self._echoes[prompt] + text
+            ids, tokens = [*self._prompts[prompt].ids, *ids], [*answer.prompt_logprobs, *tokens]
         offset = self._offsets.get(index, 0)
         if text or ids:
             self._offsets[index] = offset + len(text)
