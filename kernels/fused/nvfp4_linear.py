@@ -1,7 +1,7 @@
 """Products with NVFP4 weights: which kernel, how many programs, and where their sums go.
 
 A round is bound by the bytes of its weights, so they are read once and decoded in registers: for ``mma.sync`` up to
-eight columns, for ``wgmma`` up to 64 on SM90.
+eight columns, and up to 64 for ``wgmma`` on SM90, for ``mma.sync`` beside shared memory elsewhere.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TILE_WARPS = ROWS // 16
 class Plan:
     """How one launch goes."""
 
-    kernel: Literal["registers", "stream", "split"]
+    kernel: Literal["registers", "shared", "stream", "split"]
     columns: int
     """That a program multiplies with: a power of two, at least as many as there are."""
     programs: int
@@ -47,8 +47,11 @@ def plan(rows: int, k: int, columns: int, processors: int, capability: int) -> P
         capability: 90 for SM90.
     """
     tiles, blocks = rows // ROWS, k // BLOCK
-    if columns <= 8 or capability != 90:
+    if columns <= 8:
         return Plan("registers", 8, min(tiles * blocks, 4 * processors))
+    if capability != 90:
+        wide, resident = (16, 4) if columns <= 16 else (32, 3) if columns <= 32 else (64, 2)
+        return Plan("shared", wide, min(tiles * blocks, resident * processors), stages=4 if wide == 16 else 3)
     if columns <= 16:
         return Plan("stream", 16, min(tiles * blocks, 4 * processors), stages=4, registers=128)
     return Plan("split", 32 if columns <= 32 else 64, tiles * _split(tiles, blocks, 3 * processors), stages=3)
@@ -139,7 +142,11 @@ def _card(device: torch.device) -> tuple[int, int]:
 
 
 def _launch(how: Plan, x: Tensor, weight: NVFP4Weight, values: Tensor, slot_stride: int, dependent: bool) -> None:
-    from kernels.fused import nvfp4_registers, nvfp4_wgmma  # Gluon is slow to import and needed on a card only
+    from kernels.fused import (
+        nvfp4_registers,
+        nvfp4_shared,
+        nvfp4_wgmma,
+    )  # Gluon is slow to import and needed on a card only
 
     flags = overlap(dependent, x) | {"WARPS": _TILE_WARPS, "num_warps": _TILE_WARPS}
     if how.registers:
@@ -149,6 +156,8 @@ def _launch(how: Plan, x: Tensor, weight: NVFP4Weight, values: Tensor, slot_stri
     if how.kernel == "registers":
         layout = nvfp4_registers.activation_layout(_TILE_WARPS)
         nvfp4_registers.registers_kernel[grid](x, *operands, X=layout, **flags)
+    elif how.kernel == "shared":
+        nvfp4_shared.shared_kernel[grid](x, *operands, COLUMNS=how.columns, STAGES=how.stages, **flags)
     elif how.kernel == "stream":
         nvfp4_wgmma.stream_kernel[grid](x, *operands, COLUMNS=how.columns, STAGES=how.stages, **flags)
     else:

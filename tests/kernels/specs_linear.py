@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kernels.fused import dense_linear, nvfp4_layout, nvfp4_registers, nvfp4_unpack, nvfp4_wgmma
+from kernels.fused import dense_linear, nvfp4_layout, nvfp4_registers, nvfp4_shared, nvfp4_unpack, nvfp4_wgmma
 from kernels.fused.activations import _arrange_kernel
+from kernels.fused.nvfp4_linear import plan
 from tests.kernels.specialisation import Specialisation
 
 WEIGHT = {"words": "*i32", "scales": "*i32", "factors": "*fp32"}
@@ -19,6 +20,10 @@ def specialisations() -> Iterator[Specialisation]:
     yield Specialisation(
         nvfp4_registers.registers_kernel, NVFP4, {"X": layout, "WARPS": 4, "DEPENDENT": True}, unaligned=["columns"]
     )
+    for columns in (16, 32, 64):
+        stages = plan(34816, 5120, columns, 170, 120).stages
+        constants = {"COLUMNS": columns, "WARPS": 4, "STAGES": stages, "DEPENDENT": True}
+        yield Specialisation(nvfp4_shared.shared_kernel, NVFP4, constants, unaligned=["columns"])
     constants = {"COLUMNS": 16, "WARPS": 4, "STAGES": 4, "DEPENDENT": True}
     yield Specialisation(
         nvfp4_wgmma.stream_kernel, NVFP4, constants, registers=128, unaligned=["columns"], targets=[90]

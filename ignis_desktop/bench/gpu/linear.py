@@ -79,6 +79,9 @@ def _plans() -> Iterator[Case]:
         ways += [(32, Plan("split", 32, tiles * split, stages=3)) for split in (1, 2, 3, 4)]
         ways += [(64, Plan("split", 64, tiles * split, stages=3)) for split in (1, 2, 3, 4)]
         ways += [(64, Plan("split", 64, tiles * split, stages=2)) for split in (2, 3)]
+        # What cards without wgmma do.
+        for columns, resident, stages in ((16, 4, 4), (32, 3, 3), (64, 2, 3)):
+            ways.append((columns, Plan("shared", columns, resident * cores, stages)))
         for columns, plan in ways:
             way = f"{plan.kernel} {plan.programs}p {plan.stages}s {plan.registers or ''}"
             if plan.kernel != "split" or plan.programs >= cores:
