@@ -15,6 +15,7 @@ from kernels.fused.fp8 import pack, unpack
 from kernels.fused.partial import Partial, slot_count
 from kernels.fused.pool import LayerPool, lane_rows
 from kernels.fused.qkv import split_qkv, split_qkv_reference
+from kernels.fused.readout import pick_peaks, pick_peaks_reference, read_scores
 
 HEADS, KV_HEADS, DIM, TURNS = 24, 4, 256, 32
 LAYERS = 16
@@ -37,6 +38,8 @@ def cases(quick: bool) -> Iterator[Case]:
         for size in (1024, 8192) if quick else (1024, 8192, 32768):
             yield _prefill([(0, size)], packed, 2048)
         yield _prefill([(0, 300), (1000, 77), (4095, 1), (0, 0), (130, 500)], packed, 2048, hot=False)
+        yield _readout(16384, packed)
+        yield _readout(16384, packed, columns=128)
     # Small models' heads, odd lengths, more columns than the 27B's rounds have.
     yield _decode(3, 2, 1000, False, heads=9, kv_heads=3, dim=64, hot=False)
     yield _decode(3, 5, 1000, True, heads=8, kv_heads=2, dim=128, hot=False)
@@ -214,6 +217,53 @@ def _prefill(
     name += " FP8" if packed else ""
     area = "attention" if plan is None else "attention plans"
     return Case(area, f"{name}: {plan}" if plan else name, make, 1e-2, moved, flops, 1, 0, hot)
+
+
+def _readout(size: int, packed: bool, *, columns: int = 0) -> Case:
+    """Six heads of each of 16 layers over ``size`` keys; with ``columns``, the best cells too."""
+    count, extra = 6, 0 if columns else 5
+    pages = -(-(size + 100) // PAGE)
+
+    def make(seed: int) -> Made:
+        pool = _pool(pages * LAYERS * PAGE, KV_HEADS, DIM, packed)
+        table = _table(LAYERS, pages, pages * LAYERS, seed)
+        q = _normal(LAYERS, 3, HEADS, DIM)
+        heads = torch.stack([torch.randperm(HEADS, device="cuda")[:count] for _ in range(LAYERS)]).int()
+        rows = torch.randperm(LAYERS * count, device="cuda").view(LAYERS, count).int()
+        alone = torch.randint(0, 50, (extra,), device="cuda")
+        span = (77, 77 + size)
+        out = torch.empty(LAYERS * count, size + extra, device="cuda")
+        best = torch.empty(LAYERS * count, dtype=torch.int64, device="cuda")
+        around = torch.empty(LAYERS * count, 5, device="cuda")
+
+        def launch() -> Sequence[Tensor]:
+            for layer in range(LAYERS):
+                read_scores(q[layer], 1, heads[layer], rows[layer], pool, table[layer], span, alone, out)
+            if not columns:
+                return [out]
+            pick_peaks(out, columns, best, around)
+            # What lies beyond the edge is -inf, and infinities cannot be compared by a norm.
+            return [best, around.clamp_(min=-1e3)]
+
+        def exact() -> Sequence[Tensor]:
+            positions = torch.cat([torch.arange(*span, device="cuda"), alone])
+            scores = torch.empty(out.shape, dtype=torch.float64, device="cuda")
+            for layer in range(LAYERS):
+                keys = unpack(pool.k, pool.k_scale, lane_rows(table[layer], positions, PAGE)).double()
+                own = q[layer, 1, heads[layer].long()].double()
+                shared = keys[:, heads[layer].long() // (HEADS // KV_HEADS)]
+                scores[rows[layer].long()] = torch.einsum("nd,snd->ns", own, shared) * DIM**-0.5
+            if not columns:
+                return [scores]
+            found = torch.empty_like(best), torch.empty_like(around)
+            pick_peaks_reference(scores.float(), columns, *found)
+            return found[0], found[1].clamp_(min=-1e3)
+
+        return launch, exact
+
+    moved = LAYERS * size * KV_HEADS * (DIM + 4 if packed else 2 * DIM) + LAYERS * count * (size + extra) * 4
+    name = f"readout of 96 heads over {size} keys{', peaks' if columns else ''}{' FP8' if packed else ''}"
+    return Case("attention", name, make, 1e-4, moved, variants=2)
 
 
 def _exact(
