@@ -65,11 +65,18 @@ class Data:
             self.documents, np.concatenate(chats) if chats else None, len(self.words.encode(SYSTEM)), seed
         )
 
+    def glosses(self, most: int = 16_000) -> list[tuple[str, str]]:
+        """(label, meaning) from the pairs: common words and short phrases, which stand on screens like any label."""
+        rows = self.material.pairs.rows if self.material.pairs else []
+        short = [(text, said) for text, said in rows if len(text) <= 22 and text.islower() and 12 <= len(said) <= 70]
+        tokens = self.words.encode_many([f" {text}" for text, _ in short])
+        return [pair for pair, ids in zip(short, tokens, strict=True) if len(ids) <= 2][:most]
+
     def screens(self, share: float, split: str = "train") -> pointing.Screens:
         """Drawn screens when ``screens.pack`` is there, packed ones (``share`` of the views) when shards are."""
         draw = None
         if (self.folder / "screens.pack").exists():
-            draw = drawer(self.folder / "screens.pack", held_out=split != "train")
+            draw = drawer(self.folder / "screens.pack", split != "train", self.glosses())
         return pointing.Screens(draw, self.folder / "shards", share, split)
 
 

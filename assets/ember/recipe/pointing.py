@@ -30,12 +30,17 @@ Item = dict[str, Any]
 None is an element that is not on the screen."""
 Draw = Callable[[random.Random, int, int], tuple[np.ndarray, list[Item]]]
 
-ABSENT = 0.10
+ABSENT = 0.12
+"""Of the questions about a view; up to half of them are near to what is there."""
 TOKENS = 24
 """Of a question with its leading newline and its ``<|point|>``; longer ones are cut."""
 NAMED = 1024
 """Small elements of a batch whose names are learned from their image tokens."""
 WAYS = ("text", "name", "function")
+FAVOURED = {"function": 1.3}
+"""Ways of asking that are chosen more often where an element has several: what it is for is the hardest to learn."""
+PLACED = 0.06
+"""Share of questions that say where on the picture the element is, of absent ones too."""
 SMALL = frozenset(("icon", "check", "radio", "switch", "window-control", "button", "tab", "menu"))
 """Kinds that are asked for twice as often as running text: they are clicked, and they are hard to see."""
 
@@ -137,8 +142,8 @@ def fit(width: int, height: int, cell: int = 32, most: int = 2048) -> tuple[int,
 def view(
     screen: Screen, window: tuple[float, float, float, float], width: int, height: int, least: float = 4.0
 ) -> Screen:
-    """The part of a screen inside ``window`` (x0, y0, x1, y1), resampled to width × height; elements mostly outside it
-    or smaller than ``least`` pixels afterwards are dropped."""
+    """The part of a screen inside ``window`` (x0, y0, x1, y1), resampled to width × height. Elements partly outside it
+    or smaller than ``least`` pixels afterwards are dropped; those all outside are not there (their box is None)."""
     x0, y0, x1, y1 = window
     sx, sy = width / (x1 - x0), height / (y1 - y0)
     pixels = screen.pixels
@@ -151,7 +156,10 @@ def view(
             continue
         a, b, c, d = item["box"]
         left, top, right, bottom = max(a, x0), max(b, y0), min(c, x1), min(d, y1)
-        if right <= left or bottom <= top or (right - left) * (bottom - top) < 0.6 * (c - a) * (d - b):
+        if right <= left or bottom <= top:
+            items.append({**item, "box": None, "kind": "outside"})
+            continue
+        if (right - left) * (bottom - top) < 0.6 * (c - a) * (d - b):
             continue
         box = ((left - x0) * sx, (top - y0) * sy, (right - x0) * sx, (bottom - y0) * sy)
         if min(box[2] - box[0], box[3] - box[1]) >= least:
@@ -210,12 +218,69 @@ def _content(text: str) -> set[str]:
     return set(re.findall(r"[a-z0-9]{3,}", text.lower()))
 
 
+def place(box: tuple[float, ...], size: tuple[int, int]) -> str:
+    """Where on the picture a box lies, as people say it; empty for what lies in between."""
+    x, y = (box[0] + box[2]) / 2 / size[0], (box[1] + box[3]) / 2 / size[1]
+    across = "left" if x < 0.3 else "right" if x > 0.7 else ""
+    down = "top" if y < 0.25 else "bottom" if y > 0.75 else ""
+    if across and down:
+        return f"at the {down} {across}"
+    if down:
+        return f"at the {down}"
+    return f"on the {across}" if across else "in the middle" if 0.4 < x < 0.6 and 0.4 < y < 0.6 else ""
+
+
+def _texts(item: Item) -> list[str]:
+    """What is written on an element."""
+    return [query["q"] for query in item["queries"][:1] if query["by"] == "text"]
+
+
+def _contrasted(rng: random.Random, question: str, item: Item, present: list[Item]) -> str:
+    """A question by text with the name of a similar element that is not meant."""
+    words = _content(question)
+    near = [t for other in present if other is not item for t in _texts(other) if words & _content(t)]
+    near = [t for t in near if t.lower() not in question.lower()]
+    return (
+        rng.choice(("{}, not {}", "{} and not {}", "{} (not {})")).format(question, rng.choice(near))
+        if near
+        else question
+    )
+
+
+def _missing(
+    rng: random.Random, screen: Screen, others: list[Item], present: list[Item], wanted: int
+) -> list[tuple[str, None, str, str]]:
+    """Questions about ``wanted`` elements that the view does not have. Those that a screen is known to lack may share
+    words with what is there; of the others only those that share none are surely absent, or whose whole text is
+    nowhere."""
+    here = {word for item in present for query in item["queries"] for word in _content(query["q"])}
+    written = " \n ".join(t.lower() for item in present for t in _texts(item))
+    known = [item for item in screen.items if item["box"] is None]
+    rng.shuffle(known)
+    near: list[tuple[str, None, str, str]] = []
+    far: list[tuple[str, None, str, str]] = []
+    elsewhere = rng.sample(others, min(len(others), 6 * wanted))
+    for item, own in [(item, True) for item in known] + [(item, False) for item in elsewhere]:
+        if not item["queries"]:
+            continue
+        query = rng.choice(item["queries"])
+        words = _content(query["q"])
+        if own and item["kind"] == "absent":
+            near.append((query["q"], None, "absent", query["by"]))
+        elif words and not words & here:
+            far.append((query["q"], None, item["kind"], query["by"]))
+        elif query["by"] == "text" and len(words) > 1 and query["q"].lower() not in written and words - here:
+            near.append((query["q"], None, item["kind"], "text"))
+    some = near[: wanted // 2 + rng.randint(0, wanted % 2)]
+    found = (some + far + near[len(some) :])[:wanted]
+    return [(wording(rng, question, by), None, kind, by) for question, _, kind, by in found]
+
+
 def questions(
     rng: random.Random, screen: Screen, others: list[Item], most: int
 ) -> list[tuple[str, tuple | None, str, str]]:
     """Up to ``most`` (question, box or None when absent, kind, by) for a view; ``others`` come from other screens."""
     present = [item for item in screen.items if item["box"] is not None]
-    others = [item for item in screen.items if item["box"] is None] + rng.sample(others, min(len(others), 3 * most))
     said = Counter(text for item in present for text in {query["q"].lower() for query in item["queries"]})
 
     def weight(item: Item) -> float:
@@ -225,21 +290,22 @@ def questions(
     found: list[tuple[str, tuple | None, str, str]] = []
     for item in sorted(present, key=lambda item: rng.random() ** (1 / weight(item)), reverse=True)[:most]:
         choices = [query for query in item["queries"] if said[query["q"].lower()] == 1]
-        if choices:
-            by = rng.choice(sorted({query["by"] for query in choices}))
-            query = rng.choice([query for query in choices if query["by"] == by])
-            found.append((wording(rng, query["q"], by), tuple(item["box"]), item["kind"], by))
-    here = {word for item in present for query in item["queries"] for word in _content(query["q"])}
+        if not choices:
+            continue
+        ways = sorted({query["by"] for query in choices})
+        by = rng.choices(ways, [FAVOURED.get(way, 1.0) for way in ways])[0]
+        query = rng.choice([query for query in choices if query["by"] == by])
+        text, box = wording(rng, query["q"], by), tuple(item["box"])
+        if by == "text" and rng.random() < 0.05:
+            text = _contrasted(rng, text, item, present)
+        elif rng.random() < PLACED and (where := place(box, screen.size)):
+            text = f"{text} {where}" if rng.random() < 0.7 else f"{where}: {text}"
+        found.append((text, box, item["kind"], by))
     wanted = max(1, round(ABSENT * len(found)))
     del found[most - wanted :]
-    for item in others:
-        if wanted == 0:
-            break
-        query = rng.choice(item["queries"])
-        words = _content(query["q"])
-        if words and not words & here:
-            found.append((wording(rng, query["q"], query["by"]), None, item["kind"], query["by"]))
-            wanted -= 1
+    for text, _, kind, by in _missing(rng, screen, others, present, wanted):
+        where = place((rng.random() * 2, rng.random() * 2, 0, 0), (1, 1)) if rng.random() < PLACED else ""
+        found.append((f"{text} {where}".strip(), None, kind, by))
     rng.shuffle(found)
     return found
 

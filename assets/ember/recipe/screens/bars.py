@@ -13,6 +13,11 @@ _CONTROLS = {
             "close the window",
             "dismiss this window",
             "make the window go away",
+            "end the program from its frame",
+            "be done with this program",
+            "exit the application",
+            "stop the whole program",
+            "I have finished, put it away",
             "shut the program's window",
             "quit by the title bar",
         ],
@@ -38,20 +43,23 @@ _CONTROLS = {
         ],
     ),
 }
-_MENUS = [
-    "File",
-    "Edit",
-    "View",
-    "Search",
-    "Tools",
-    "Format",
-    "Insert",
-    "Help",
-    "Window",
-    "Go",
-    "Bookmarks",
-    "Documents",
-]
+_MENUS = {
+    "File": "Save As...; Print...; Export...; Page Setup...; Quit; Import...; Recent Files; New Window; "
+    "Properties; Save All",
+    "Edit": "Undo; Redo; Cut; Paste; Select All; Find...; Replace...; Duplicate; Preferences; Select None",
+    "View": "Zoom In; Zoom Out; Full Screen; Toolbar; Statusbar; Sidebar; Word Wrap; Line Numbers; Show Hidden Files; "
+    "Sort by Size; Sort by Date; Normal Size; Show thumbnails",
+    "Search": "Find Next; Replace...; Go to Line...; Find References; Go to Definition",
+    "Tools": "Check Spelling; Extensions; Build; Take Screenshot; Commit; Command line",
+    "Format": "Bold; Italic; Underline; Align Left; Center; Bullets; Superscript; Line spacing",
+    "Insert": "Insert Row; Insert Column; Comment; Sum; Attach file",
+    "Help": "About; Report a Bug...; Keyboard Shortcuts; Check for Updates; Tutorials; Release notes",
+    "Window": "New Window; Always on top; Close Tab",
+    "Go": "Home; Back; Next; Desktop; Recent; File System",
+    "Bookmarks": "",
+    "Documents": "Save All; Close Tab",
+}
+"""Usual menus with commands that people look for in them."""
 
 
 class Bars(Widgets):
@@ -67,7 +75,8 @@ class Bars(Widgets):
                 {"flat": [28, 30, 32], "round": [36, 40, 46], "lights": [24, 28, 32], "small": [18, 20, 22, 24]}[style]
             )
         )
-        name = self.w.words(rng.choice([1, 1, 2])) if self.chance(0.5) else self.w.file()
+        file = None if self.chance(0.5) else self.w.file()
+        name = file.text if file else self.w.words(rng.choice([1, 1, 2]))
         title = (
             f"{name} - {rng.choice(['Text Editor', 'Files', 'Viewer', 'Mail', 'Studio', name])}"
             if self.chance(0.4)
@@ -171,7 +180,10 @@ class Bars(Widgets):
             if at + wide > x + w:
                 break
             self.string(at + (wide - self.length(label.text)) / 2, y + h / 2, label.text)
-            self.c.add((at, y, at + wide, y + h), "menu", self.w.ask("menu", label))
+            queries = self.w.ask("menu", label)
+            if self.chance(0.6):
+                queries += self.w.within([c for c in _MENUS.get(label.text, "").split("; ") if c])
+            self.c.add((at, y, at + wide, y + h), "menu", queries)
             at += wide
         if self.chance(0.4):
             self.c.line(x, y + h - 1, x + w, y + h - 1, k.line)
@@ -267,8 +279,8 @@ class Bars(Widgets):
         self.c.rect((x, y, x + w, y + h), k.panel)
         active = rng.randint(0, 2)
         for i in range(rng.randint(2, 8)):
-            label = Label(self.w.file(), []) if documents else self.w.label("t", 18)
-            if label is None or (documents and not self.w.take(label.text)):
+            label = self.w.file() if documents else self.w.label("t", 18)
+            if label is None:
                 continue
             closing = documents and self.chance(0.7)
             wide = self.length(label.text) + round(k.size * 1.8) + (self.u(16) if closing else 0)

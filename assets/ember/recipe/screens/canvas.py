@@ -34,6 +34,8 @@ class Kit:
         self.sets: dict[bool, dict[str, list[int]]] = {False: {}, True: {}}
         for i, icon in enumerate(self.icons):
             self.sets[icon["held"]].setdefault(icon["set"], []).append(i)
+        self.glosses: dict[bool, list[tuple[str, str]]] = {False: [], True: []}
+        """(word, its meaning) for training and for held-out screens, as far as the data has them."""
         self._meant: dict[str, tuple[dict[Any, list[int]], list[float]]] = {}
         self._bitmap = lru_cache(maxsize=3000)(self._decode)
 

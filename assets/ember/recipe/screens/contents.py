@@ -126,12 +126,31 @@ class Contents(Bars):
             "CE": "clear entry",
         }
         does = {
-            "=": ["get the result", "work out the sum"],
-            "C": ["start the calculation over", "wipe the figures"],
-            "+": ["add two numbers"],
-            "÷": ["split one number by another"],
-            "×": ["take a number several times"],
-            "-": ["subtract"],
+            "=": ["finish the sum", "what does it all make", "show what comes out"],
+            "C": ["forget the sum so far", "begin a fresh sum", "make the figures zero"],
+            "AC": ["forget everything typed", "begin anew with zero", "reset the calculator"],
+            "CE": ["drop the number I just typed", "correct the last number only"],
+            "⌫": ["take the last digit away", "I mistyped one digit"],
+            "+": ["put two amounts together", "increase it by something"],
+            "÷": ["share it into equal parts", "how often does one go into the other"],
+            "×": ["so many times the amount", "find the product"],
+            "-": ["take something off the amount", "find the difference"],
+            "%": ["parts of a hundred", "reckon the interest"],
+            "√": ["which number times itself gives this", "undo a square"],
+            "x²": ["a number times itself", "area of a square"],
+            "±": ["swap debt and credit", "put a minus in front of it", "change the sign"],
+            "sin": ["the ratio of an angle's opposite side", "function of a wave"],
+            "ln": ["logarithm to the base e", "natural logarithm"],
+            "π": ["ratio of a circle's round to its width", "3.14159"],
+            "(": ["work this part out first", "begin a group"],
+            ")": ["end the group", "close what was begun before"],
+            "MS": ["keep this number for later", "remember what is shown"],
+            "MR": ["use the number kept before", "recall what I kept"],
+            "MC": ["forget the number kept before", "empty the store"],
+            "M+": ["add this to the number kept", "count it towards the store"],
+            "Ans": ["go on with what came out last", "the outcome of the line above"],
+            "1/x": ["one part of so many", "turn the fraction over"],
+            "!": ["product of all numbers up to it", "in how many orders can they stand"],
         }
         names = [
             *"789456123",
@@ -159,6 +178,9 @@ class Contents(Bars):
             "mod",
             "Ans",
         ]
+        if self.chance(0.6):  # another make of calculator
+            other = ["AC", "⌫", "x²", "±", "π", "MS", "MC", "1/x", "!"]
+            names[13:] = rng.sample(names[13:] + other, rng.randint(9, 20))
         columns = rng.randint(4, 6)
         cell, high, i = w / columns, min(self.u(60), max(self.u(26), (bottom - y) / 5.2)), 0
         self.c.rect((x, y, x + w, y + high), k.base, k.line, k.radius)

@@ -30,8 +30,8 @@ def kit(path: Path | str | None = None) -> Kit:
     return _opened["kit"]
 
 
-def _compose(rng: random.Random, width: int, height: int, scale: float, held: bool) -> Canvas:
-    """Draw one whole screen: a web page, or desktop windows with panels, dialogs and menus."""
+def _compose(rng: random.Random, width: int, height: int, scale: float, held: bool) -> tuple[Canvas, Words]:
+    """Draw one whole screen: a web page, or desktop windows with panels, dialogs and menus; and its vocabulary."""
     box = kit()
     web = rng.random() < 0.45
     look = make_look(box, rng, scale, held, web)
@@ -46,7 +46,7 @@ def _compose(rng: random.Random, width: int, height: int, scale: float, held: bo
         page.page(full)
         if rng.random() < 0.12:
             _dialog(canvas, rng, words, held, scale)
-        return canvas
+        return canvas, words
     desktop = Desktop(canvas, look, words)
     top = bottom = 0.0
     if rng.random() < 0.4:
@@ -73,7 +73,7 @@ def _compose(rng: random.Random, width: int, height: int, scale: float, held: bo
         _dialog(canvas, rng, words, held, scale)
     if rng.random() < 0.28:
         desktop.popup(rng.uniform(0, width * 0.7), rng.uniform(0, height * 0.5))
-    return canvas
+    return canvas, words
 
 
 def _dialog(canvas: Canvas, rng: random.Random, words: Words, held: bool, scale: float) -> None:
@@ -89,11 +89,12 @@ def draw(
     rng: random.Random | int, width: int, height: int, held: bool = False
 ) -> tuple[np.ndarray, list[dict[str, Any]]]:
     """One whole screen: uint8 [height, width, 3] and its items (format: README.md); a seed always gives the same.
+    Items without a box are near to what is there, but are not there.
 
     Large screens are more often drawn at a HiDPI factor. `held` draws from held-out icons, strings and phrases only.
     """
     if isinstance(rng, int):
         rng = random.Random(rng)
     factors = [6, 1.5, 1, 0.4, 0] if width < 1500 else [5, 2, 2, 1, 0] if width < 2300 else [2, 1, 3, 4, 1]
-    canvas = _compose(rng, width, height, rng.choices([1, 1.25, 1.5, 2, 2.5], factors)[0], held)
-    return np.asarray(canvas.image), canvas.items
+    canvas, words = _compose(rng, width, height, rng.choices([1, 1.25, 1.5, 2, 2.5], factors)[0], held)
+    return np.asarray(canvas.image), canvas.items + words.absent

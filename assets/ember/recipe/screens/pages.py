@@ -197,9 +197,8 @@ class Page:
         columns, act = self.rng.randint(3, 6), self.chance(0.5)
         head = ""
         for _ in range(columns):
-            label = self.words.label("", 18)
+            label = self.words.label("h", 18)
             if label is not None:
-                label.functions.clear()
                 head += self.tag("th", html.escape(label.text), "", ("header", self.words.ask("header", label)))
         rows = ""
         for i in range(self.rng.randint(4, 16)):

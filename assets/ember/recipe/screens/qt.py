@@ -295,8 +295,8 @@ class Window:
         view, files = QListWidget(), self.chance(0.4)
         view.setAlternatingRowColors(self.chance(0.3))
         for _ in range(self.rng.randint(6, 40)):
-            label = Label(self.words.file(), []) if files else self.words.label("l", 30)
-            if label is None or (files and not self.words.take(label.text)):
+            label = self.words.file() if files else self.words.label("l", 30)
+            if label is None:
                 continue
             view.addItem(label.text)
             item = view.item(view.count() - 1)
@@ -321,10 +321,9 @@ class Window:
         table.verticalHeader().setVisible(self.chance(0.5))
         header = table.horizontalHeader()
         for column in range(n):
-            label = self.words.label("", 16)
+            label = self.words.label("h", 16)
             table.setHorizontalHeaderItem(column, QTableWidgetItem(label.text if label else str(column)))
             if label is not None:
-                label.functions.clear()
 
                 def section(c: int = column) -> QRect:
                     return QRect(header.sectionViewportPosition(c), 0, header.sectionSize(c), header.height())
@@ -356,8 +355,8 @@ class Window:
         tabs.setDocumentMode(self.chance(0.4))
         bar = tabs.tabBar()
         for i in range(self.rng.randint(2, 6)):
-            label = Label(self.words.file(), []) if files else self.words.label("t", 18)
-            if label is None or (files and not self.words.take(label.text)):
+            label = self.words.file() if files else self.words.label("t", 18)
+            if label is None:
                 continue
             tabs.addTab(self.content(depth + 1) if i == 0 else QLabel(""), label.text.replace("&", "&&"))
             self.note("tab", self.words.ask("tab", label), self.at(bar, partial(bar.tabRect, tabs.count() - 1)))
@@ -528,5 +527,6 @@ def windows(assets: Assets, n: int, seed: int, held: bool = False) -> Iterator[t
                 "theme": "dark" if look.dark else "light",
                 "split": "heldout" if held else "train",
                 "items": items,
+                "absent": [query for item in words.absent for query in item["queries"]],
             }
             yield encode_picture(canvas.image, 76), record

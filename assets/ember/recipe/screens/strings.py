@@ -70,7 +70,7 @@ def clean(text: str, mnemonics: bool = True) -> str | None:
 _VERBS = frozenset(
     word
     for line in Path(__file__).with_name("verbs.txt").read_text().splitlines()
-    if not line.startswith("#")
+    if not line.startswith(("#", "+"))
     for word in line.split()
 )
 

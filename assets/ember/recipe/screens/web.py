@@ -69,7 +69,9 @@ def kit_pages(browser: Browser, assets: Assets, modules: Path, n: int, seed: int
             pixels = np.asarray(picture)
             items = [item for item in page.placed(elements) if shows(pixels, item["box"])]
             if len(items) >= 4:
-                yield encode_picture(picture, 74), _record(picture.size, f"page-{kit.name}", dark, items)
+                record = _record(picture.size, f"page-{kit.name}", dark, items)
+                record["absent"] = [query for item in page.words.absent for query in item["queries"]]
+                yield encode_picture(picture, 74), record
 
 
 def _queries(element: dict[str, Any]) -> tuple[str, list[dict[str, str]]]:

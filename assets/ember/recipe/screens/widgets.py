@@ -243,8 +243,8 @@ class Widgets:
         side, selected, i, depth = round(k.size * 1.2), rng.randint(-2, 7), 0, 0
         same = self.any_icon() if self.chance(0.4) else None
         while y + row <= bottom and i < 60:
-            label = Label(self.w.file(), []) if kind == "file" else self.w.label(letter, 30)
-            if label is None or (kind == "file" and not self.w.take(label.text)):
+            label = self.w.file() if kind == "file" else self.w.label(letter, 30)
+            if label is None:
                 break
             if tree:
                 depth = max(0, min(4, depth + rng.choice([-1, 0, 0, 0, 1, 1 if depth == 0 else 0])))
@@ -295,9 +295,8 @@ class Widgets:
             self.chance(0.4),
         )
         for a, b in itertools.pairwise(edges):
-            label = self.w.label("", max(4, int((b - a) / k.size * 1.5)))
+            label = self.w.label("h", max(4, int((b - a) / k.size * 1.5)))
             if label is not None:
-                label.functions.clear()
                 self.c.rect((a, y, b, y + row), k.panel, k.line if grid else None)
                 _, shown = self.string(
                     a + self.u(6), y + row / 2, label.text, most=b - a - self.u(10), bold=self.chance(0.5)
@@ -309,8 +308,9 @@ class Widgets:
             if striped and i % 2:
                 self.c.rect((x, y, x + w, y + row), k.panel)
             for col, (a, b) in enumerate(itertools.pairwise(edges)):
-                text = self.w.file() if files and col == 0 else self.w.value() if col else self.w.words(2)
-                fresh = self.w.take(text)
+                file = self.w.file() if files and col == 0 else None
+                text = file.text if file else self.w.value() if col else self.w.words(2)
+                fresh = file is not None or self.w.take(text)
                 _, shown = self.string(
                     a + self.u(6), y + row / 2, text, k.fg if col == 0 else k.dim, most=b - a - self.u(10)
                 )
@@ -318,7 +318,7 @@ class Widgets:
                     self.c.add(
                         (a, y, b, y + row),
                         "cell" if col else "item",
-                        self.w.ask("cell" if col else "item", Label(text, []), shown),
+                        self.w.ask("cell" if col else "item", file or Label(text, []), shown),
                     )
             if actions and i == 0:
                 at = edges[-1]
@@ -344,8 +344,8 @@ class Widgets:
         while top + high <= bottom:
             left = x
             while left + cell <= x + w:
-                label = Label(self.w.file(), []) if files else self.w.label(letter, 16)
-                if label is None or (files and not self.w.take(label.text)):
+                label = self.w.file() if files else self.w.label(letter, 16)
+                if label is None:
                     return
                 self.c.icon(left + (cell - side) / 2, top, side, self.any_icon(), k.icon_tint or k.fg)
                 wide = min(self.length(label.text), cell - 6)

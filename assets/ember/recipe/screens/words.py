@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .actions import action
 from .canvas import Kit
+from .files import described, extensions, stems
 from .meanings import reword
 
 _LABELS_FILE = Path(__file__).with_name("labels.txt")
-_NOUNS = {"commands", "where", "options", "settings", "help", "the", "extra", "how", "purpose", "whether", "a", "an"}
+_VERBS = frozenset(
+    word
+    for line in Path(__file__).with_name("verbs.txt").read_text().splitlines()
+    if not line.startswith("#")
+    for word in line.split()
+)
+"""What a phrase begins with that can follow "I want to"."""
+_MADE = frozenset("bmctlnf")
+"""Elements whose labels may be put together from a verb and an object."""
 _KINDS = {
     "button": ["the {t} button", "{t} button", "click {t}", "press {t}", 'click "{t}"', "the button labelled {t}"],
     "menu": ["the {t} menu", "open the {t} menu", "{t} menu", "click {t}"],
@@ -35,19 +46,39 @@ _KINDS = {
 _FUNCTION = [
     "{f}",
     "{f}",
+    "{f}",
+    "{f}, please",
     "the button to {f}",
-    "I want to {f}",
-    "where do I click to {f}?",
-    "which one lets me {f}",
-    "how can I {f}?",
     "the control to {f}",
+    "the command to {f}",
+    "I want to {f}",
+    "I would like to {f}",
+    "I need to {f}",
+    "let me {f}",
+    "help me {f}",
+    "please {f}",
+    "where do I click to {f}?",
+    "where can I {f}?",
+    "what do I press to {f}?",
+    "which one lets me {f}",
+    "which of these is used to {f}?",
+    "how can I {f}?",
+    "how do I {f}?",
+    "is there a way to {f}?",
+    "can I {f}?",
+    "so that I can {f}",
+    "the thing for people who want to {f}",
+    "my aim is to {f}",
+    "it is time to {f}",
 ]
+_PHRASE = ["{f}", "{f}", "{f}", "{f}, please", "the one for this: {f}", "what I want: {f}", "I look for this: {f}"]
 _NAME = ["the {n} icon", "{n} icon", "the {n} button", "click the {n} icon", "{n}", "icon for {n}", "press {n}"]
 
 
 @dataclass
 class Label:
-    """A text on screen with the phrases for what it is for (none for plain words)."""
+    """A text on screen with the phrases for what it is for (none for plain words; "=" before one that is a sentence of
+    its own)."""
 
     text: str
     functions: list[str]
@@ -82,6 +113,11 @@ class Words:
         self.short, self.long = strings["short" + end], strings["long" + end]
         self.pairs, self.vocabulary = strings["pairs" + end], strings["words" + end] or strings["words"]
         self.taken: set[str] = set()
+        self.endings: set[str] = set()
+        self.sole: set[str] = set()
+        """File name extensions on the screen, and those that only one file has."""
+        self.absent: list[dict[str, Any]] = []
+        """Elements that the screen does not have, near to ones that it has."""
         self.by_kind: dict[str, list[int]] = {}
         for i, (_, kinds, _) in enumerate(_LABELS):
             for kind in kinds.split():
@@ -110,20 +146,35 @@ class Words:
         rng = self.rng
         for _ in range(12):
             z = rng.random()
-            if kind in self.by_kind and z < 0.4:
+            found: Label | None = None
+            if kind in self.by_kind and z < 0.28:
                 found = self._row(rng.choice(self.by_kind[kind]), most)
-                if found:
-                    return found
-                continue
-            if z < 0.72 and self.pairs:
-                text, does = rng.choice(self.pairs)
-                if len(text) <= most and self.take(text):
-                    return Label(text, list(does))
-                continue
-            text = rng.choice(self.short) if z < 0.9 else self.words(rng.choice([1, 1, 2, 2, 3]))
-            if len(text) <= most and self.take(text):
-                return Label(text, [])
+            elif kind in _MADE and z < 0.54:
+                found = self._action(kind, most)
+            elif z < 0.70 and self.pairs:
+                found = self._plain(*rng.choice(self.pairs), most)
+            elif z < 0.80 and self.kit.glosses[self.held]:
+                text, meaning = rng.choice(self.kit.glosses[self.held])
+                found = self._plain(text.capitalize(), [f"={meaning}"], most)
+            else:
+                text = rng.choice(self.short) if z < 0.93 else self.words(rng.choice([1, 1, 2, 2, 3]))
+                found = self._plain(text, [], most)
+            if found:
+                return found
         return None
+
+    def _plain(self, text: str, functions: Iterable[str], most: int) -> Label | None:
+        return Label(text, list(functions)) if len(text) <= most and self.take(text) else None
+
+    def _action(self, kind: str, most: int) -> Label | None:
+        """A label of verb and object; now and then its neighbour is noted as something the screen does not have."""
+        found, near = action(self.rng, kind, self.held)
+        if len(found.text) > most or not self.take(found.text.rstrip("."), found.sense):
+            return None
+        if len(self.absent) < 12 and self.rng.random() < 0.5 and self.take(near.text.rstrip("."), near.sense):
+            queries = [{"q": near.text.rstrip("."), "by": "text"}, *self.functions(list(near.ways), 2)]
+            self.absent.append({"box": None, "kind": "absent", "queries": queries})
+        return Label(found.text, list(found.ways))
 
     def named(self, kind: str, text: str) -> Label | None:
         """The label `text` with what it is for, if labels.txt has it for this kind; None when it is taken."""
@@ -132,6 +183,16 @@ class Words:
                 found = self._row(i, 99)
                 return Label(text, found.functions) if found else None
         return Label(text, []) if self.take(text) else None
+
+    def within(self, commands: list[str]) -> list[dict[str, str]]:
+        """Questions that lead to a menu by what a command in it does; the command is not shown anywhere else."""
+        command = self.rng.choice(commands) if commands else ""
+        for i in (i for kind in "mlb" for i in self.by_kind.get(kind, ()) if command in _LABELS[i][0]):
+            if label := self._row(i, 99):
+                forms = ("which menu lets me {f}", "where is the command to {f}?", "open the menu to {f}", "{f}")
+                said = [phrase for phrase in label.functions if phrase.split()[0] in _VERBS][:3]
+                return [{"q": self.rng.choice(forms).format(f=phrase), "by": "function"} for phrase in said]
+        return []
 
     def words(self, n: int) -> str:
         text = " ".join(self.rng.choice(self.vocabulary).lower() for _ in range(n))
@@ -144,43 +205,32 @@ class Words:
                 return text
         return text[:most].rsplit(" ", 1)[0]
 
-    def file(self) -> str:
+    def file(self) -> Label | None:
+        """A file's name, half of them with what the file is about or of what sort it is."""
+        return next(filter(None, (self._file() for _ in range(8))), None)
+
+    def _file(self) -> Label | None:
         rng = self.rng
-        stem = (
-            rng.choice(["", "", "IMG_", "report-", "my_", "notes-", "2024-", "draft "])
-            + rng.choice(self.vocabulary).lower()
-        )
-        stem += rng.choice(
-            ["", "", f"_{rng.choice(self.vocabulary).lower()}", str(rng.randint(1, 99)), f"-{rng.randint(2015, 2026)}"]
-        )
-        return (
-            stem
-            + "."
-            + rng.choice(
-                [
-                    "txt",
-                    "pdf",
-                    "png",
-                    "jpg",
-                    "py",
-                    "md",
-                    "csv",
-                    "zip",
-                    "docx",
-                    "xlsx",
-                    "mp3",
-                    "mp4",
-                    "json",
-                    "html",
-                    "log",
-                    "conf",
-                    "tar.gz",
-                    "svg",
-                    "c",
-                    "rs",
-                ]
+        ending = rng.choice([e for e in extensions() if e not in self.sole])
+        does: list[str] = []
+        if rng.random() < 0.45:
+            stem = rng.choice(stems())
+            if not self.take(f"file about {stem}"):
+                return None
+            does += described(rng, stem, self.held)
+            stem += rng.choice(
+                ["", "", "", f"-{rng.randint(2015, 2027)}", f"_{rng.randint(1, 12):02d}", "-final", " 2"]
             )
-        )
+            stem = rng.choice([stem, stem, stem.capitalize()])
+        else:
+            stem = rng.choice(["", "", "", "IMG_", "my_", "2024-"]) + rng.choice(self.vocabulary).lower()
+            stem += rng.choice(["", "", f"_{rng.choice(self.vocabulary).lower()}", str(rng.randint(1, 99))])
+        if ending not in self.endings and rng.random() < 0.35:  # no other file here will be of this sort
+            self.sole.add(ending)
+            does += described(rng, f".{ending}", self.held)
+        self.endings.add(ending)
+        text = f"{stem}.{ending}"
+        return Label(text, does) if self.take(text) else None
 
     def value(self) -> str:
         rng = self.rng
@@ -213,13 +263,17 @@ class Words:
         rng = self.rng
         queries = []
         for phrase in rng.sample(phrases, min(most, len(phrases))):
+            if phrase.startswith("="):  # a sentence of its own
+                queries.append({"q": phrase[1:], "by": "function"})
+                continue
             said = (
                 re.sub(r"^(Whether (or not )?(to )?|If (true|enabled|set|checked),? ?)", "", phrase).strip().rstrip(".")
             )
             said = said[:1].lower() + said[1:] if not said[1:2].isupper() else said
             if not self.held and rng.random() < 0.5:
                 said = reword(said, rng)
-            form = "{f}" if said.split()[0].lower() in _NOUNS or " " not in said else rng.choice(_FUNCTION)
+            order = said.split()[0].lower() in _VERBS and " " in said
+            form = rng.choice(_FUNCTION if order else _PHRASE)
             queries.append({"q": form.format(f=said), "by": "function"})
         return queries
 
