@@ -71,16 +71,28 @@ def dense_linear_reference(x: Tensor, weight: Tensor, dtype: torch.dtype = torch
 
 def fp8_linear_reference(x: Tensor, codes: Tensor, scale: Tensor, dtype: torch.dtype = torch.bfloat16) -> Tensor:
     """:func:`fp8_linear` in plain torch."""
-    return F.linear(x.float(), unpack_fp8(codes, scale, torch.float32)).to(dtype)
+    return F.linear(x.float(), unpack_fp8_reference(codes, scale)).to(dtype)
 
 
-def unpack_fp8(codes: Tensor, scale: Tensor, dtype: torch.dtype = torch.bfloat16) -> Tensor:
-    """[out, in] in ``dtype``: codes · scale."""
+def unpack_fp8(codes: Tensor, scale: Tensor, out: Tensor | None = None) -> Tensor:
+    """codes · scale in bfloat16, written to ``out`` [out, in] or to a new matrix."""
+    out = torch.empty(codes.shape, dtype=torch.bfloat16, device=codes.device) if out is None else out
+    if not use_triton(codes):
+        return out.copy_(unpack_fp8_reference(codes, scale))
+    rows, columns = codes.shape
+    _unpack_kernel[(triton.cdiv(rows, 4), triton.cdiv(columns, 1024))](
+        codes.view(torch.uint8), scale, out, rows, columns, BY_ROW=scale.dim() == 1, INTERPRET=interpreted()
+    )
+    return out
+
+
+def unpack_fp8_reference(codes: Tensor, scale: Tensor) -> Tensor:
+    """codes · scale in float32, in plain torch."""
     if scale.dim() == 1:
-        return (codes.float() * scale[:, None]).to(dtype)
+        return codes.float() * scale[:, None]
     rows, columns = codes.shape
     whole = scale.repeat_interleave(BLOCK, 0)[:rows].repeat_interleave(BLOCK, 1)[:, :columns]
-    return (codes.float() * whole).to(dtype)
+    return codes.float() * whole
 
 
 def _check(x: Tensor, weight: Tensor, dtype: torch.dtype) -> None:
@@ -195,6 +207,23 @@ def _tiles_kernel(  # type: ignore[no-untyped-def]
         total *= by_row[:, None]
     at = out + column[None, :].to(tl.int64) * out_stride + row[:, None]
     tl.store(at, total.to(out.dtype.element_ty), mask=(column < count)[None, :] & (row < n)[:, None])
+
+
+@triton.jit
+def _unpack_kernel(  # type: ignore[no-untyped-def]
+    codes, scale, out, rows, columns, BY_ROW: tl.constexpr, INTERPRET: tl.constexpr
+):
+    row = tl.program_id(0) * 4 + tl.arange(0, 4)
+    column = tl.program_id(1) * 1024 + tl.arange(0, 1024)
+    inside = (row < rows)[:, None] & (column < columns)[None, :]
+    at = row.to(tl.int64)[:, None] * columns + column[None, :]
+    values = _values(tl.load(codes + at, mask=inside, other=0), INTERPRET).to(tl.float32)
+    if BY_ROW:
+        factor = tl.load(scale + row, mask=row < rows, other=0.0)[:, None]
+    else:
+        block = (row // 128 * tl.cdiv(columns, 128))[:, None] + (column // 128)[None, :]
+        factor = tl.load(scale + block, mask=inside, other=0.0)
+    tl.store(out + at, (values * factor).to(tl.bfloat16), mask=inside)
 
 
 @triton.jit

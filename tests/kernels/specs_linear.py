@@ -70,3 +70,8 @@ def specialisations() -> Iterator[Specialisation]:
                 stages=how.stages,
                 unaligned=["count"],
             )
+    yield Specialisation(
+        dense_linear._unpack_kernel,
+        {"codes": "*u8", "scale": "*fp32", "out": "*bf16", "rows": "i32", "columns": "i32"},
+        {"BY_ROW": False, "INTERPRET": False},
+    )

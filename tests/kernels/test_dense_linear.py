@@ -7,7 +7,7 @@ import torch
 
 from engine.checkpoint.quantize import PackedFP8, quantize_fp8
 from engine.checkpoint.quantize import dequantize as dequantize_packed
-from kernels.fused.dense_linear import dense_linear, fp8_linear
+from kernels.fused.dense_linear import dense_linear, fp8_linear, unpack_fp8
 from tests.kernels.compare import assert_close, randn
 
 BF16, F32 = torch.bfloat16, torch.float32
@@ -41,6 +41,7 @@ def test_fp8(columns: int, rows: int, length: int, kind: str) -> None:
         weight = PackedFP8(weight.codes, randn(-(-rows // 128), -(-length // 128), seed=3).abs(), "block")
     exact = x.double() @ dequantize_packed(weight).double().T
     assert_close(fp8_linear(x, weight.codes, weight.scale, F32), exact, F32, steps=20)
+    assert torch.allclose(unpack_fp8(weight.codes, weight.scale).float(), dequantize_packed(weight), rtol=2**-7, atol=0)
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:
