@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from engine.answers.fold.levels import NAMES, Level
 from engine.answers.fold.moments import Moment, read_moment, straightened
 from engine.answers.fold.wording import (
     BACK,
@@ -18,8 +19,10 @@ from engine.answers.fold.wording import (
     EMPTY,
     FIRST,
     LENGTHS,
+    LEVEL,
     NTH,
     NUMBERS,
+    OF_LEVEL,
     QUOTED,
     RANGE,
     RELATIONS,
@@ -53,7 +56,7 @@ class Restriction:
     """``order``: 1 is the first that fits, 2 the second, -1 the last; ``take``: how many from there on.
 
     ``remaining`` is the question without what the index answers. ``bare``: nothing is left in it to look for, as in
-    "What happened at 14:02?".
+    "What happened at 14:02?". ``level``: nothing but this is looked for, as in "What was the last error?".
     """
 
     remaining: str
@@ -62,6 +65,7 @@ class Restriction:
     window: Window | Span | None = None
     count: bool = False
     bare: bool = False
+    level: Level | None = None
 
     @property
     def empty(self) -> bool:
@@ -78,7 +82,8 @@ def read_question(question: str) -> Restriction:
     if order is None and near is not None and window is not None:
         order = -1 if window.relation in ("before", "until") else 1
     remaining = text.remaining()
-    return Restriction(remaining, order, take, span or window, count, _is_bare(remaining))
+    bare, level = _nothing_but(remaining)
+    return Restriction(remaining, order, take, span or window, count, bare, level)
 
 
 _CUT = "\x01"
@@ -170,5 +175,9 @@ def _order(text: _Text) -> tuple[int | None, int]:
     return None, 1
 
 
-def _is_bare(remaining: str) -> bool:
-    return all(EMPTY.fullmatch(word) for word in re.findall(r"\w+", remaining))
+def _nothing_but(remaining: str) -> tuple[bool, Level | None]:
+    """Whether nothing is left to look for, and the level that is all that is left."""
+    words = [word for word in re.findall(r"[^\W_]+", remaining) if not EMPTY.fullmatch(word)]
+    named = [word for word in words if not OF_LEVEL.fullmatch(word)]
+    levels = {NAMES[found["name"].lower()] if (found := LEVEL.fullmatch(word)) else None for word in named}
+    return not words, levels.pop() if len(levels) == 1 else None

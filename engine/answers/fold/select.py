@@ -119,7 +119,7 @@ def _inside(times: Times, window: Window, begin: int, unit: int, finish: int | N
         case "at":
             return (times >= begin) & (times < begin + unit)
         case "after":
-            return times >= begin + DAY if whole else times > begin
+            return times >= begin + (DAY if whole else min(unit, SECOND))
         case "since":
             return times >= begin
         case "before":

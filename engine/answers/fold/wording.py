@@ -99,3 +99,6 @@ EMPTY = re.compile(
     _F,
 )
 """Words of a question that say nothing of what is looked for."""
+LEVEL = re.compile(r"(?P<name>debug|info|notice|warn(?:ing)?|error|critical|fatal)s?", re.IGNORECASE)
+OF_LEVEL = re.compile(r"with|levels?|severity", re.IGNORECASE)
+"""A level as a question names it, and what may stand beside it."""

@@ -89,10 +89,6 @@ class LogCorpus:
     def shown(self, unit: int) -> str:
         return self._source.row(unit)[:SHOWN]
 
-    def like(self, unit: int) -> Units:
-        """All rows of a row's template, in order."""
-        return self.fold.rows_of(self.fold.template_of(np.array([unit])).tolist())
-
     def alike(self, units: Units) -> list[tuple[str, Units]]:
         return [(line.text, line.rows) for line in render_rows(self.fold, units)]
 

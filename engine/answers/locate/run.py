@@ -14,12 +14,14 @@ import numpy as np
 from engine.answers.asking import Cancelled, CancelledError, OnProgress, Terms, is_found, question_text
 from engine.answers.fold.fold import Fold
 from engine.answers.fold.index import Restriction, read_question
+from engine.answers.fold.levels import rows_of_level
 from engine.answers.fold.select import select
 from engine.answers.fold.source import OnBytes, Source
 from engine.answers.locate.answer import LocateAnswer, Ranked
 from engine.answers.locate.choice import chosen_by_labels
 from engine.answers.locate.corpus import Corpus, LogCorpus, Units
 from engine.answers.locate.lexical import Words, match
+from engine.answers.locate.like import rows_like
 from engine.answers.locate.opening import corpus_of
 from engine.answers.locate.reader import Reader
 from engine.answers.locate.readouts import readout_for
@@ -126,6 +128,9 @@ class _Locator:
             return self._answer(found=False, ranking=())
         if self._restriction.bare and not self._restriction.empty:
             return self._by_index(np.arange(self._corpus.units), top)
+        graded = self._graded()
+        if graded is not None:
+            return self._by_index(graded, top)
         begun = time.monotonic()
         words = match(self._corpus.blocks(), self._corpus.units, self._query)
         room = BUDGET_CPU if choose_device(self._engine.config).type == "cpu" else BUDGET_GPU
@@ -164,6 +169,14 @@ class _Locator:
             self._allowed[selection.rows] = True
         self._restriction = asked
 
+    def _graded(self) -> Units | None:
+        """The rows of the level that is all that the question looks for; ``None`` where the log names no such level."""
+        level = self._restriction.level
+        if level is None or self._restriction.empty:
+            return None
+        rows = rows_of_level(self._corpus.blocks(), level)
+        return rows if len(rows) else None
+
     def _chosen(self, found: Found, words: Words, top: int) -> LocateAnswer:
         ranking = [self._corpus.ranked(unit, share) for unit, share in zip(found.units, found.shares, strict=True)]
         # What the threshold is compared with: words that stand there say as much as what the heads make of them.
@@ -171,9 +184,7 @@ class _Locator:
         if self._restriction.empty or not sure:
             return self._answer(found=sure, ranking=_distinct(ranking)[:top])
         assert isinstance(self._corpus, LogCorpus)
-        like = self._corpus.like(found.units[0])
-        # All that answer as well, as far as words can tell.
-        units = like[words.held[like] >= words.held[found.units[0]] - 1e-6]
+        units = rows_like(self._corpus.fold, self._query, words, found.units[0])
         return self._by_index(units, top, _distinct(ranking))
 
     def _by_index(self, units: Units, top: int, others: Sequence[Ranked] = ()) -> LocateAnswer:
@@ -186,7 +197,8 @@ class _Locator:
         assert selection is not None
         count = selection.count if self._restriction.count else None
         if not len(selection.rows):
-            self._note(f"Only {selection.count:,} lines answer; there is no other in that order.")
+            few = f"Only {selection.count:,} lines answer; there is no other in that order."
+            self._note(few if selection.count else "No line of that time answers.")
             return self._answer(found=False, ranking=tuple(others[:top]), count=count)
         share = others[0].confidence if others else 1.0
         firsts = [self._corpus.ranked(int(unit), share) for unit in selection.rows[:top].tolist()]

@@ -11,11 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.answers.fold.source import Source
-from engine.answers.locate.lexical import LENGTH_SHARE, SATURATION, blocks_of, match, terms_of
+from engine.answers.locate.lexical import LENGTH_SHARE, SATURATION, blocks_of, match, run_of, terms_of
 
 
 def held(question: str, *texts: str) -> list[float]:
     return match(blocks_of(texts), len(texts), question).held.tolist()
+
+
+def stems(question: str) -> list[bytes]:
+    return [term.forms[-1].stem for term in terms_of(question)]
 
 
 def test_scores_are_those_of_bm25() -> None:
@@ -43,6 +47,23 @@ def test_scores_are_those_of_bm25() -> None:
         ("customers_email_key", 'constraint "customers_email_key"', True),
         ("key", "keyboard", False),
         ("form", "formidable", False),
+        ("connections", "one connection", True),
+        ("connect", "no connections left", True),
+        ("authentication failures", "failed to authenticate", True),
+        ("denied", "rules that deny it", True),
+        ("deny", "denials of the rules; density", True),
+        ("deny", "density", False),
+        ("ready", "it was read", False),
+        ("stopped", "told to stop", True),
+        ("relay", "relays it", True),
+        ("command", "CRON[7]: (root) CMD (true)", True),
+        ("cmd", "the command was run", True),
+        ("messages", "msg=1", True),
+        ("timeout", "it timed out", True),
+        ("timed out", "read timeout", True),
+        ("logged in", "login of root", True),
+        ("shutdown", "shutting down", True),
+        ("timeout", "the time is out", False),
         ("Größe", "die GRÖSSE und größe", True),
         ("GET", "GET /index.html", True),
         ("10.0.0.7", "from 10.0.0.7 port", True),
@@ -54,10 +75,23 @@ def test_what_counts_as_a_word(question: str, text: str, there: bool) -> None:
 
 
 def test_common_words_count_only_where_there_are_no_others() -> None:
-    assert [term.stem for term in terms_of("Which line says that the disk is full?")] == [b"disk", b"full"]
-    assert [term.stem for term in terms_of("what is it")] == [b"what", b"is", b"it"]
+    assert stems("Which line says that the disk is full?") == [b"disk", b"full"]
+    assert stems("what is it") == [b"what", b"is", b"it"]
     assert terms_of("?!") == []
     assert held("?!", "a", "b") == [0, 0]
+
+
+def test_names_say_more_than_words() -> None:
+    texts = ["node7 halts", "a motor runs", "an engine", "node8 starts"]
+    scores = match(blocks_of(texts), 4, "Where is the motor of node7?").scores
+    assert scores[0] > scores[1] > 0
+
+
+def test_the_shortest_run_of_words() -> None:
+    row = b"user asked: Access denied for user 'web' (denied)"
+    start, end, count = run_of(row, "Was access denied for the user web?")
+    assert (row[start:end], count) == (b"Access denied for user 'web", 4)
+    assert run_of(b"nothing of it", "signal") == (0, 0, 0)
 
 
 @given(st.lists(st.text(alphabet="ab é\u2028\n.1", max_size=12), min_size=1, max_size=30), st.text("ab é1", max_size=8))
@@ -66,7 +100,7 @@ def test_every_segment_has_its_own_score(texts: list[str], question: str) -> Non
     for text, share in zip(texts, found.held, strict=True):
         words = re.findall(r"[^\W_]+", text)
         if share > 0:
-            assert any(word.lower().startswith(term.stem.decode()) for term in terms_of(question) for word in words)
+            assert any(word.lower().startswith(stem.decode()) for stem in stems(question) for word in words)
 
 
 def test_blocks_of_a_long_text_are_one(tmp_path) -> None:
