@@ -31,6 +31,7 @@ SERVING_POLL_SECONDS = 0.5
     "--allowed-host", "allowed_hosts", multiple=True, metavar="NAME", help="Accept this name in the Host header."
 )
 @click.option("--cors-origin", "cors_origins", multiple=True, metavar="ORIGIN", help="Let this origin's pages call.")
+@click.option("--accept-any-model", is_flag=True, help="Answer for the loaded model whatever model a request names.")
 @click.option("--capture/--no-capture", default=True, show_default=True, help="Let clients capture this screen.")
 @engine_options
 def serve(engine_options: EngineOptions, **settings: Any) -> int:

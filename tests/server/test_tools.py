@@ -236,15 +236,30 @@ def test_tools_that_the_model_would_not_be_told_of(
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "tools_not_supported")
 
 
-def test_an_agent_reads_edits_and_runs(client: openai.OpenAI, model: str, replay: Replay, tmp_path: Path) -> None:
-    """The loop that agents are: calls are done for real, results sent back, until the model says that it is done."""
+@pytest.mark.parametrize("thinks", [False, True], ids=["", "thinking"])
+@pytest.mark.parametrize("forced", [False, True], ids=["", "forced"])
+def test_an_agent_reads_edits_and_runs(
+    client: openai.OpenAI,
+    engine: Engine,
+    model: str,
+    replay: Replay,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    forced: bool,
+    thinks: bool,
+) -> None:
+    """The loop that agents are: calls are done for real, results sent back, until the model says that it is done.
+
+    Forced, every turn but the last must call, and the recorded tokens are those that the grammar lets through.
+    """
     (tmp_path / "app.py").write_text("print(2 - 2)\n")
-    replay.answers(
-        f"I look at it.\n\n{xml('read', path='app.py')}",
-        xml("edit", path="app.py", old="2 - 2", new="2 + 2"),
-        RUN,
-        "It prints 4 now.",
-    )
+    thought = "The path is app.py.\n</think>\n\n" if thinks else ""
+    looked = xml("read", path="app.py", limit="20") if forced else f"I look at it.\n\n{xml('read', path='app.py')}"
+    edited = xml("edit", path="app.py", old="2 - 2", new="2 + 2")
+    replay.answers(*(thought + said for said in (looked, edited, xml("run", path="app.py") if forced else RUN)))
+    replay.answers(f"{thought}It prints 4 now.")
+    if forced:
+        monkeypatch.setattr(engine.loaded.template, "call_form", "xml")
 
     def do(name: str, arguments: dict[str, Any]) -> str:
         file = tmp_path / arguments["path"]
@@ -256,9 +271,20 @@ def test_an_agent_reads_edits_and_runs(client: openai.OpenAI, model: str, replay
         return subprocess.run([sys.executable, file], capture_output=True, text=True, check=True).stdout
 
     messages: list[Any] = list(ASK)
+    turns = 0
     while True:
-        with client.chat.completions.stream(model=model, messages=messages, tools=TOOLS) as stream:
-            choice = stream.get_final_completion().choices[0]
+        choices: Any = ("required", "required", "required", "none") if forced else ("auto",) * 4
+        with client.chat.completions.stream(
+            model=model,
+            messages=messages,
+            tools=TOOLS,
+            tool_choice=choices[turns],
+            extra_body={"enable_thinking": thinks, "thinking_budget": 500},
+        ) as stream:
+            choice: Any = stream.get_final_completion().choices[0]
+        turns += 1
+        assert "think>" not in (choice.message.content or "")
+        assert choice.message.model_dump().get("reasoning_content") == ("The path is app.py." if thinks else None)
         messages.append(choice.message.model_dump(exclude_none=True, exclude={"parsed"}))
         if choice.finish_reason != "tool_calls":
             break

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.text.answer import AnswerParser, Reasoning
+from engine.text.stream import TextStream
 from engine.text.tool_calls import CallArguments, CallBegun, Text
 
 TOOLS: dict[str, dict[str, Any]] = {
@@ -178,6 +179,11 @@ CORPUS: dict[str, tuple[str, dict[str, Any], str, str, list[tuple[str, Any]]]] =
         '<tool_call>{"nom": 1}</tool_call><tool_call>{"name": "now", "arguments": [1]}</tool_call>', {}, "",
         '<tool_call>{"nom": 1}</tool_call><tool_call>{"name": "now", "arguments": [1]}</tool_call>', [],
     ),
+    "characters of several bytes": (
+        "<think>\nnaïve 深\n</think>\n\n🙂 été\n"
+        + xml("write", path="深/é", text="🙂\n¿\n") + js("write", {"text": "深"}),
+        {}, "naïve 深", "🙂 été", [("write", {"path": "深/é", "text": "🙂\n¿\n"}), ("write", {"text": "深"})],
+    ),
     "numbers that are none": (
         '<tool_call>{"name": "now", "arguments": {"a": NaN}}</tool_call>', {}, "",
         '<tool_call>{"name": "now", "arguments": {"a": NaN}}</tool_call>', [],
@@ -223,6 +229,30 @@ def test_every_place_to_split(name: str, cut: bool) -> None:
     for at in range(1, len(text)):
         assert parse(text, (at,), cut=cut, **options) == whole, at
         assert parse(text, (at, at + 3), cut=cut, **options) == whole, at
+
+
+class Bytes:
+    """A tokenizer whose tokens are the pieces of one answer: numbers are their places."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self.token_bytes = list(pieces)
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_every_byte_to_split_tokens_at(name: str) -> None:
+    """Tokens end inside characters too."""
+    text, options, *_ = CORPUS[name]
+    options = {**options}
+    whole, data = parse(text, **options), text.encode()
+    splits = [tuple(data[at : at + 1] for at in range(len(data)))]
+    splits += [(data[:at], data[at:]) for at in range(1, len(data))]
+    for pieces in splits:
+        stream = TextStream(Bytes(*pieces))  # type: ignore[arg-type]
+        texts = [stream.push(token) for token in range(len(pieces))]
+        texts.append(stream.flush())
+        assert "".join(texts) == text
+        ends = list(accumulate(map(len, texts)))
+        assert parse(text, ends[:-1], **options) == whole, pieces[0][-10:]
 
 
 @pytest.mark.parametrize("name", ["text all around", "types", "a value about tags", "json about tags", "both forms"])
