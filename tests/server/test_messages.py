@@ -7,10 +7,11 @@ import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import anthropic
 import httpx
+import pydantic
 import pytest
 from anthropic import beta_tool
 
@@ -330,6 +331,15 @@ def test_what_is_marked_is_kept(claude: anthropic.Anthropic, replay: Replay) -> 
     assert ask("Which?").cache_read_input_tokens == 0
 
 
+def test_the_models(claude: anthropic.Anthropic, model: str, engine: Engine) -> None:
+    (listed,) = claude.models.list()
+    assert (listed.id, listed.type, listed.display_name) == (model, "model", engine.info.name)
+    assert listed.max_input_tokens == engine.info.context_length
+    assert claude.models.retrieve(model).to_dict() == listed.to_dict()
+    with pytest.raises(anthropic.NotFoundError):
+        claude.models.retrieve(MODEL)
+
+
 def test_a_key_either_way(engine: Engine, tmp_path: Path) -> None:
     settings = Settings(port=0, api_key="secret", runtime_directory=tmp_path, data_directory=tmp_path)
     options: Any = {"model": MODEL, "max_tokens": 1, "messages": ASK}
@@ -357,6 +367,7 @@ def image(**source: Any) -> dict[str, Any]:
     return user({"type": "image", "source": source})
 
 
+UNKNOWN = {"type": "array", "uniqueItems": True}
 MARKED = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}
 CALL = {"type": "tool_use", "id": "1", "name": "read", "input": {}}
 RESULT = {"type": "tool_result", "tool_use_id": "1", "content": "x"}
@@ -377,6 +388,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"thinking": {"type": "enabled"}}, "thinking.budget_tokens"),
     ({"thinking": {"type": "enabled", "budget_tokens": True}}, "thinking.budget_tokens"),
     ({"output_config": {"format": {"type": "yaml"}}}, "output_config.format"),
+    ({"output_config": {"format": {"type": "json_schema", "schema": UNKNOWN}}}, "output_config.format"),
     (user({}), "messages.0.content.0"),
     (user({"type": "text"}), "messages.0.content.0.text"),
     (user({"type": "audio"}), "messages.0.content.0.type"),
@@ -446,3 +458,38 @@ def test_other_faults_have_the_same_body(http: httpx.Client) -> None:
     for method, path, status in (("GET", "/v1/messages", 405), ("POST", "/v1/messages/batches", 404)):
         answer = http.request(method, path)
         assert (answer.status_code, answer.json()["type"]) == (status, "error")
+
+
+class Place(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid")
+
+    name: Literal["here", "there"]
+    rank: Literal[1, 2, 3]
+
+
+def test_a_schema_is_kept(claude: anthropic.Anthropic) -> None:
+    """By a model that writes noise."""
+    parsed = claude.messages.parse(model=MODEL, max_tokens=400, messages=ASK, output_format=Place)
+    assert isinstance(parsed.parsed_output, Place)
+    with claude.messages.stream(model=MODEL, max_tokens=400, messages=ASK, output_format=Place) as stream:
+        assert isinstance(stream.get_final_message().parsed_output, Place)
+
+
+@pytest.mark.parametrize("choice", [{"type": "any"}, {"type": "tool", "name": "run"}])
+def test_calls_that_are_forced(claude: anthropic.Anthropic, choice: Any) -> None:
+    tools: list[Any] = [{"name": name, "input_schema": Place.model_json_schema()} for name in ("read", "run")]
+    choice = {**choice, "disable_parallel_tool_use": True}
+    message = create(claude, tools=tools, tool_choice=choice)
+    (call,) = message.content
+    assert call.type == "tool_use"
+    assert message.stop_reason == "tool_use"
+    assert call.name in (("read", "run") if choice["type"] == "any" else ("run",))
+    Place.model_validate(call.input)
+
+
+def test_thinking_has_an_end(claude: anthropic.Anthropic) -> None:
+    thinking: Any = {"type": "enabled", "budget_tokens": 16}
+    message = create(claude, thinking=thinking, max_tokens=60, extra_body={"ignore_eos": True, "seed": 3})
+    assert message.usage.output_tokens_details is not None
+    assert 0 < message.usage.output_tokens_details.thinking_tokens < 40
+    assert [block.type for block in message.content] == ["thinking", "text"]

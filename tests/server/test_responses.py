@@ -8,10 +8,11 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 import openai
+import pydantic
 import pytest
 from openai.types.responses import Response
 
@@ -340,6 +341,7 @@ def user(*parts: Any) -> dict[str, Any]:
     return {"input": [{"role": "user", "content": list(parts)}]}
 
 
+UNKNOWN = {"type": "array", "uniqueItems": True}
 CALL = {"type": "function_call", "call_id": "1", "name": "read", "arguments": "{}"}
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"input": None}, "input"),
@@ -373,6 +375,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"tool_choice": "required"}, "tool_choice"),
     ({"text": {"format": {"type": "yaml"}}}, "text.format.type"),
     ({"text": {"format": {"type": "json_schema"}}}, "text.format.schema"),
+    ({"text": {"format": {"type": "json_schema", "schema": UNKNOWN}}}, "text.format"),
     ({"reasoning": {"effort": 5}}, "reasoning.effort"),
     ({"background": True}, "background"),
     ({"conversation": "conv_0"}, "conversation"),
@@ -445,3 +448,59 @@ def test_a_chain_that_bites_its_tail(tmp_path: Path) -> None:
     kept.save(stored(2, 1))
     assert kept.chain("resp_2") is None
     kept.close()
+
+
+class Place(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid")
+
+    name: Literal["here", "there"]
+    rank: Literal[1, 2, 3]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_schema_is_kept(client: openai.OpenAI, model: str, stream: bool) -> None:
+    """By a model that writes noise."""
+    options: Any = {"model": model, "input": ASK, "text_format": Place, "temperature": 1.5}
+    for seed in range(3):
+        options["extra_body"] = {"seed": seed}
+        if stream:
+            with client.responses.stream(**options) as events:
+                parsed = events.get_final_response().output_parsed
+        else:
+            parsed = client.responses.parse(**options).output_parsed
+        assert isinstance(parsed, Place)
+
+
+def test_any_json_object(client: openai.OpenAI, model: str) -> None:
+    form: Any = {"format": {"type": "json_object"}}
+    answer = create(client, model, text=form, temperature=0, max_output_tokens=40, extra_body={"seed": 1})
+    assert answer.output_text.startswith("{")
+
+
+@pytest.mark.parametrize(
+    "choice", ["required", {"type": "function", "name": "run"}, {"type": "allowed_tools", "mode": "required"}]
+)
+def test_calls_that_are_forced(client: openai.OpenAI, model: str, choice: Any) -> None:
+    tools: list[Any] = [
+        {"type": "function", "name": name, "parameters": Place.model_json_schema()} for name in ("read", "run")
+    ]
+    if isinstance(choice, dict) and "mode" in choice:
+        choice["tools"] = [{"type": "function", "name": "run"}]
+    answer = create(client, model, tools=tools, tool_choice=choice, parallel_tool_calls=False, temperature=1.5)
+    (call,) = answer.output
+    assert call.type == "function_call"
+    assert call.name in (("read", "run") if choice == "required" else ("run",))
+    Place.model_validate_json(call.arguments)
+
+
+def test_reasoning_has_an_end(client: openai.OpenAI, model: str) -> None:
+    answer = create(
+        client,
+        model,
+        reasoning=THINK,
+        max_output_tokens=60,
+        extra_body={"thinking_budget": 16, "ignore_eos": True, "seed": 3},
+    )
+    assert answer.usage is not None
+    assert 0 < answer.usage.output_tokens_details.reasoning_tokens < 40
+    assert answer.output_text

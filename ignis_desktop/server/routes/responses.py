@@ -14,6 +14,7 @@ from ignis_desktop.server.attachments import attach
 from ignis_desktop.server.bodies import documented, read_body
 from ignis_desktop.server.errors import ApiError, bad_request
 from ignis_desktop.server.generation import Run
+from ignis_desktop.server.response_format import JSON_OBJECT
 from ignis_desktop.server.response_items import (
     as_items,
     choice_of,
@@ -26,7 +27,7 @@ from ignis_desktop.server.response_reply import LiveResponse, ReplyForm, Respons
 from ignis_desktop.server.sampling import SamplingBody
 from ignis_desktop.server.sse import EventStreamResponse
 from ignis_desktop.server.state import ServerState, state_of
-from ignis_desktop.server.turn import PreparedTurn, Turn, prepare_turn
+from ignis_desktop.server.turn import EFFORT_BUDGETS, PreparedTurn, Turn, prepare_turn
 from ignis_desktop.store.responses import StoredResponse
 
 if TYPE_CHECKING:
@@ -61,6 +62,13 @@ class CountBody(SamplingBody):
         if self.enable_thinking is not None or effort is None:
             return self.enable_thinking
         return effort not in ("none", "minimal")
+
+    @property
+    def budget(self) -> int | None:
+        """Tokens of reasoning; None does not limit it."""
+        if self.thinking_budget is not None:
+            return self.thinking_budget
+        return EFFORT_BUDGETS.get((self.reasoning or {}).get("effort") or "")
 
     @property
     def format(self) -> dict[str, Any]:
@@ -248,9 +256,9 @@ def _prepare(engine: Engine, body: CountBody, messages: list[dict[str, Any]], mo
         tools=tools,
         choice=choice,
         parallel=body.parallel_tool_calls is not False,
-        schema={"json_object": {"type": "object"}, "json_schema": form.get("schema")}.get(form["type"]),
+        schema={"json_object": JSON_OBJECT, "json_schema": form.get("schema")}.get(form["type"]),
         thinking=body.thinking,
-        thinking_budget=body.thinking_budget,
+        thinking_budget=body.budget,
         schema_param="text.format",
     )
     return Prepared(prepare_turn(engine, turn, lambda defaults: body.sampling(defaults, max_tokens=most)), taken)
