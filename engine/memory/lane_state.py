@@ -49,6 +49,11 @@ class LaneState:
         return self._recurrent.nbytes + self._conv.nbytes
 
     @property
+    def buffers(self) -> tuple[Tensor, Tensor]:
+        """Convolution [L, slots, W − 1, C] and recurrence [L, slots, H, Dk, Dv], as they are."""
+        return self._conv, self._recurrent
+
+    @property
     def slot_bytes(self) -> int:
         return state_bytes(self.config, self.dtype.itemsize)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -11,13 +12,18 @@ from engine.memory.lane_state import LaneState
 from engine.memory.paged_kv import PagedKV
 from engine.model.decoder import Decoder
 from engine.model.vision import VisionTower
-from engine.model.weights import WeightSource, read_text, read_vision
+from engine.model.weights import read_text, read_vision
+from kernels.registry import choice
+
+if TYPE_CHECKING:
+    from engine.model.fused_decoder import FusedDecoder
+    from engine.model.fused_weights import PackedSource
 
 
 @dataclass(frozen=True)
 class Network:
     config: ModelConfig
-    decoder: Decoder
+    decoder: Decoder | FusedDecoder
     vision: VisionTower | None
     kv: PagedKV
     state: LaneState
@@ -25,22 +31,42 @@ class Network:
     dtype: torch.dtype
 
 
+def runs_fused(device: torch.device, dtype: torch.dtype) -> bool:
+    """Whether the decoder runs as fused kernels over quantised weights: on a card, in BF16 (``kernels.registry`` says
+    how to choose otherwise)."""
+    wanted = choice()
+    return dtype == torch.bfloat16 and (device.type == "cuda" if wanted == "auto" else wanted == "triton")
+
+
 def build_network(
     config: ModelConfig,
-    source: WeightSource,
+    source: PackedSource,
     *,
     slots: int,
     pages: int,
     page_size: int,
     device: torch.device,
     dtype: torch.dtype,
+    kv_format: str = "auto",
 ) -> Network:
     """Reserve the state buffers, then read the weights from ``source`` into theirs."""
-    kv = PagedKV(config.text, pages, page_size, device, dtype)
+    kv = PagedKV(config.text, pages, page_size, device, dtype, kv_format)
     state = LaneState(config.text, slots, device, dtype)
-    decoder = Decoder(config, read_text(config, source, device, dtype), kv, state)
+    decoder = _decoder(config, source, kv, state, device, dtype)
     vision_weights = read_vision(config, source, device, dtype)
     vision = None
     if config.vision is not None and vision_weights is not None:
         vision = VisionTower(config.vision, vision_weights, device, dtype)
     return Network(config, decoder, vision, kv, state, device, dtype)
+
+
+def _decoder(
+    config: ModelConfig, source: PackedSource, kv: PagedKV, state: LaneState, device: torch.device, dtype: torch.dtype
+) -> Decoder | FusedDecoder:
+    if not runs_fused(device, dtype):
+        return Decoder(config, read_text(config, source, device, dtype), kv, state)
+    # Triton is imported where it is used only: a start on the CPU does without.
+    from engine.model.fused_decoder import FusedDecoder
+    from engine.model.fused_weights import read_fused
+
+    return FusedDecoder(config, read_fused(config, source, device), kv, state)

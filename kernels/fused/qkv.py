@@ -130,7 +130,7 @@ def _heads(product: Partial, q_scale: Tensor, cos: Tensor, pool: LayerPool) -> i
             f"{product.out_features} outputs are no queries, gates, keys and values of {pool.heads} KV heads of "
             f"dimension {pool.dim}."
         )
-    if q_scale.shape != (pool.dim,) or 2 * cos.shape[1] > pool.dim:
+    if q_scale.shape != (pool.dim,) or 2 * cos.shape[1] > pool.dim or cos.stride(1) != 1:
         raise ValueError(
             f"Norm scales {list(q_scale.shape)} and rotary angles {list(cos.shape)} do not fit heads of {pool.dim}."
         )

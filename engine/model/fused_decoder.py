@@ -1,0 +1,212 @@
+"""The decoder as a card runs it: fused kernels, quantised weights, everything of a lane addressed by index.
+
+The equations are ``engine.model.decoder``'s, which stays the oracle. A *round* takes one column of every lane from
+buffers that stand still and launches the same kernels on the same addresses every time, so that it can be captured as
+one graph; a *chunk* reads prompts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.config import ModelConfig
+from engine.memory.lane_state import LaneState
+from engine.memory.paged_kv import PagedKV
+from engine.model.decoder import Readout, Run
+from engine.model.fused_readout import Reading
+from engine.model.fused_weights import FusedAttention, FusedLayer, FusedWeights
+from engine.model.rope import Rotary
+from kernels.fused.gdn import GdnLayer, GdnState
+from kernels.fused.gdn_chunk import gdn_chunk
+from kernels.fused.gdn_inputs import gdn_inputs
+from kernels.fused.gdn_step import gdn_step
+from kernels.fused.norm import add_rms_norm
+from kernels.fused.paged_decode import paged_decode
+from kernels.fused.paged_prefill import paged_prefill
+from kernels.fused.partial import Partial
+from kernels.fused.pool import LayerPool
+from kernels.fused.qkv import split_qkv
+from kernels.fused.silu_mul import silu_mul
+
+
+@dataclass(frozen=True)
+class RoundColumns:
+    """What a round reads of its B lanes, on the device: int32 [B] each, but the table."""
+
+    slots: Tensor
+    tokens: Tensor
+    positions: Tensor
+    """Rotary positions, the same on every axis: pictures stand in prompts only."""
+    past: Tensor
+    """Tokens in the lane's state."""
+    rows: Tensor
+    """Pool row of the new token's keys and values."""
+    table: Tensor
+    """int32 [B, pages], each lane's pages in order."""
+
+    def attend(self, q: Tensor, gate: Tensor, pool: LayerPool) -> Tensor:
+        return paged_decode(q, gate, pool, self.table, self.past, dependent=True)
+
+    def recur(self, product: Partial, gates: Tensor, layer: GdnLayer, state: GdnState) -> Tensor:
+        mixed = gdn_inputs(product, layer, state, self.slots, dependent=True)
+        return gdn_step(mixed, product, gates, layer, state, self.slots, dependent=True)
+
+
+@dataclass(frozen=True)
+class ChunkColumns:
+    """R runs of columns, packed, on the device."""
+
+    starts: Tensor
+    """int32 [R + 1]: the first column of each run, and how many there are."""
+    slots: Tensor
+    """int32 [R], like ``past``."""
+    past: Tensor
+    rows: Tensor
+    """Pool row of each column."""
+    table: Tensor
+    """int32 [R, pages]."""
+    longest: int
+    """Columns of the longest run."""
+
+    def attend(self, q: Tensor, gate: Tensor, pool: LayerPool) -> Tensor:
+        return paged_prefill(q, gate, pool, self.table, self.past, self.starts, longest=self.longest)
+
+    def recur(self, product: Partial, gates: Tensor, layer: GdnLayer, state: GdnState) -> Tensor:
+        return gdn_chunk(product, gates, layer, state, self.slots, self.starts)
+
+
+class _Columns(Protocol):
+    """How columns meet the state of their lanes."""
+
+    @property
+    def rows(self) -> Tensor: ...
+    @property
+    def table(self) -> Tensor: ...
+    def attend(self, q: Tensor, gate: Tensor, pool: LayerPool) -> Tensor: ...
+    def recur(self, product: Partial, gates: Tensor, layer: GdnLayer, state: GdnState) -> Tensor: ...
+
+
+class FusedDecoder:
+    """The text model. Its state lives in ``kv`` (pages) and ``state`` (slots), both updated in place."""
+
+    def __init__(self, config: ModelConfig, weights: FusedWeights, kv: PagedKV, state: LaneState) -> None:
+        self.config = config.text
+        self._weights = weights
+        self._kv = kv
+        self._rotary = Rotary(self.config.rope, self.device, torch.float32)
+        self._pools = [_layer_pool(kv, number) for number in range(len(self.config.full_layers))]
+        whole = GdnState(*state.buffers)
+        self._states = [whole.layer(number) for number in range(len(self.config.gdn_layers))]
+        kinds = self.config.full_layers, self.config.gdn_layers
+        self._number = {layer: number for kind in kinds for number, layer in enumerate(kind)}
+
+    @property
+    def device(self) -> torch.device:
+        return self._weights.embedding.device
+
+    @property
+    def weight_bytes(self) -> int:
+        return self._weights.nbytes
+
+    def embed(self, ids: Tensor) -> Tensor:
+        """Integer [N] → BF16 [N, hidden]."""
+        return F.embedding(ids, self._weights.embedding)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """BF16 [N, hidden] after :meth:`forward` → float32 [N, vocabulary]."""
+        _, normed = add_rms_norm(hidden.clone(), None, self._weights.norm, self.config.rms_eps)
+        return self._weights.head.logits(normed)
+
+    def round(self, columns: RoundColumns) -> Tensor:
+        """Advance every lane by one column. Returns its logits, float32 [B, vocabulary].
+
+        What is launched does not depend on what the tensors hold, so a graph can replay it.
+        """
+        _, normed = self._layers(self.embed(columns.tokens), columns.positions.expand(3, -1), columns)
+        return self._weights.head.logits(normed)
+
+    def forward(
+        self,
+        x: Tensor,
+        positions: Tensor,
+        runs: Sequence[Run],
+        *,
+        rows: Tensor | None = None,
+        layers: int | None = None,
+        readouts: Sequence[Readout] = (),
+    ) -> Tensor:
+        """A chunk of prompts; arguments and result as of ``engine.model.decoder.Decoder.forward``."""
+        reading = Reading(readouts, runs, self.device)
+        hidden, _ = self._layers(x, positions, self._chunk(runs, rows), layers, reading)
+        reading.finish()
+        return hidden
+
+    def _layers(
+        self,
+        x: Tensor,
+        positions: Tensor,
+        columns: _Columns,
+        layers: int | None = None,
+        reading: Reading | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """The residual stream and its norm for the head; ``x`` is used up."""
+        cos, sin = (angles.contiguous() for angles in self._rotary(positions))
+        eps = self.config.rms_eps
+        delta: Partial | None = None
+        for index, layer in enumerate(self._weights.layers[:layers]):
+            x, normed = add_rms_norm(x, delta, layer.input_norm, eps, dependent=True)
+            mixed = self._mix(index, layer, normed, cos, sin, columns, reading)
+            x, normed = add_rms_norm(x, mixed, layer.post_norm, eps, dependent=True)
+            delta = layer.down(silu_mul(layer.gate_up(normed), dependent=True))
+        return add_rms_norm(x, delta, self._weights.norm, eps, dependent=True)
+
+    def _mix(
+        self,
+        index: int,
+        layer: FusedLayer,
+        normed: Tensor,
+        cos: Tensor,
+        sin: Tensor,
+        columns: _Columns,
+        reading: Reading | None,
+    ) -> Partial:
+        """Attention or the recurrence of layer ``index``."""
+        mixer, number = layer.mixer, self._number[index]
+        if not isinstance(mixer, FusedAttention):
+            gates = mixer.gates(normed).values
+            return mixer.out(columns.recur(mixer.inputs(normed), gates, mixer.layer, self._states[number]))
+        pool = self._pools[number]
+        norms = mixer.q_norm, mixer.k_norm
+        product = mixer.qkv(normed)
+        q, gate = split_qkv(product, *norms, cos, sin, columns.rows, pool, self.config.rms_eps, dependent=True)
+        if reading is not None:
+            reading.read(index, q, pool, columns.table)
+        return mixer.out(columns.attend(q, gate, pool))
+
+    def _chunk(self, runs: Sequence[Run], rows: Tensor | None) -> ChunkColumns:
+        pages = max(len(run.pages) for run in runs)
+        starts = [run.start for run in runs] + [runs[-1].start + runs[-1].length]
+        table = [[*run.pages, *[0] * (pages - len(run.pages))] for run in runs]
+
+        def int32(values: Sequence[object]) -> Tensor:
+            return torch.tensor(values, dtype=torch.int32).to(self.device, non_blocking=True)
+
+        return ChunkColumns(
+            starts=int32(starts),
+            slots=int32([run.slot for run in runs]),
+            past=int32([run.past for run in runs]),
+            rows=self._kv.rows(runs) if rows is None else rows,
+            table=int32(table),
+            longest=max(run.length for run in runs),
+        )
+
+
+def _layer_pool(kv: PagedKV, layer: int) -> LayerPool:
+    k_scale, v_scale = kv.scales(layer) or (None, None)
+    return LayerPool(*kv.layer(layer), k_scale, v_scale, page=kv.page_size)

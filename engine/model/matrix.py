@@ -1,0 +1,111 @@
+"""A weight matrix on the card, in one of three formats, and the product with it: x → x Wᵀ.
+
+A few columns (a round) are bound by the bytes of the weights, which are read as they are stored. Many columns (a chunk
+of prompts) are bound by arithmetic: the matrix is unpacked into scratch, at the speed of memory, and multiplied in BF16
+by cuBLAS.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from kernels.fused.dense_linear import dense_linear, fp8_linear, unpack_fp8
+from kernels.fused.nvfp4_layout import NVFP4Weight
+from kernels.fused.nvfp4_linear import nvfp4_linear
+from kernels.fused.nvfp4_unpack import nvfp4_matmul
+from kernels.fused.partial import Partial
+
+FEW = 128
+"""Columns up to which weights are read in their own format: beyond that unpacking them costs less than reading them
+again for every 64 columns."""
+_SCRATCH = 96 << 20
+"""Numbers that are unpacked at a time at most: all of a matrix of the 27B but its largest, which takes two."""
+
+
+class Matrix(Protocol):
+    """BF16 [N, in] → the product [N, out]."""
+
+    @property
+    def nbytes(self) -> int: ...
+    def __call__(self, x: Tensor) -> Partial: ...
+
+
+class Scratch:
+    """Room for unpacked weights, shared by all matrices: reserved by the largest."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.numbers = torch.empty(0, dtype=torch.bfloat16, device=device)
+
+    @property
+    def nbytes(self) -> int:
+        return self.numbers.nbytes
+
+    def reserve(self, size: int) -> None:
+        """Room for ``size`` numbers, or for as many as are unpacked at a time; what was there is lost."""
+        size = min(size, _SCRATCH)
+        if size > self.numbers.numel():
+            device = self.numbers.device
+            self.numbers = torch.empty(0, dtype=torch.bfloat16, device=device)
+            self.numbers = torch.empty(size, dtype=torch.bfloat16, device=device)
+
+
+class NVFP4Matrix:
+    def __init__(self, weight: NVFP4Weight, scratch: Scratch) -> None:
+        self.weight = weight
+        self._scratch = scratch
+        scratch.reserve(weight.rows * weight.columns)
+
+    @property
+    def nbytes(self) -> int:
+        return self.weight.nbytes
+
+    def __call__(self, x: Tensor) -> Partial:
+        if x.shape[0] <= FEW:
+            return nvfp4_linear(x, self.weight, dependent=True)
+        return Partial.of(nvfp4_matmul(x, self.weight, self._scratch.numbers))
+
+
+class FP8Matrix:
+    """float8_e4m3fn codes [out, in]; ``scale`` float32 [out], or one for each block of 128 × 128."""
+
+    def __init__(self, codes: Tensor, scale: Tensor) -> None:
+        self._codes = codes
+        self._scale = scale
+
+    @property
+    def nbytes(self) -> int:
+        return self._codes.nbytes + self._scale.nbytes
+
+    def __call__(self, x: Tensor) -> Partial:
+        return Partial.of(self._product(x, torch.bfloat16))
+
+    def logits(self, x: Tensor) -> Tensor:
+        """float32 [N, out]."""
+        return self._product(x, torch.float32)
+
+    def _product(self, x: Tensor, dtype: torch.dtype) -> Tensor:
+        if x.shape[0] <= FEW:
+            return fp8_linear(x, self._codes, self._scale, dtype, dependent=True)
+        return F.linear(x, unpack_fp8(self._codes, self._scale)).to(dtype)
+
+
+class DenseMatrix:
+    """BF16 [out, in]."""
+
+    def __init__(self, weight: Tensor) -> None:
+        self.weight = weight
+
+    @property
+    def nbytes(self) -> int:
+        return self.weight.nbytes
+
+    def __call__(self, x: Tensor) -> Partial:
+        return Partial.of(dense_linear(x, self.weight, dependent=True))
+
+    def logits(self, x: Tensor) -> Tensor:
+        """float32 [N, out]."""
+        return dense_linear(x, self.weight, torch.float32, dependent=True)
