@@ -187,10 +187,17 @@ def cpu(
 @click.option("--only", "areas", multiple=True, help="Kernels of this area only (linear, attention, deltanet, …).")
 @click.option("--geometry", default="qwen3.8-27b", show_default=True, help="Whose rounds are measured.")
 @click.option("--quick", is_flag=True, help="Fewer shapes and repeats: does everything run?")
+@click.option("--check-only", is_flag=True, help="Compile and check the kernels without timing them.")
 @click.option("--json", "json_path", type=FILE, help="Write everything that was measured to this file.")
 @click.option("--check", is_flag=True, help="Exit with 1 when a kernel is wrong, a part fails or a target is missed.")
 def gpu(
-    parts: tuple[str, ...], areas: tuple[str, ...], geometry: str, quick: bool, json_path: Path | None, check: bool
+    parts: tuple[str, ...],
+    areas: tuple[str, ...],
+    geometry: str,
+    quick: bool,
+    check_only: bool,
+    json_path: Path | None,
+    check: bool,
 ) -> int:
     """Measure this machine's CUDA card: every kernel against float64 and its floor, rounds, prompts, pictures.
 
@@ -212,7 +219,13 @@ def gpu(
 
     try:
         result = run_gpu(
-            parts, areas, geometry=geometry, quick=quick, say=lambda text: line.show(text, 0, None), show=show
+            parts,
+            areas,
+            geometry=geometry,
+            quick=quick,
+            timed=not check_only,
+            say=lambda text: line.show(text, 0, None),
+            show=show,
         )
     finally:
         line.clear()

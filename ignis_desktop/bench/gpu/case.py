@@ -58,10 +58,10 @@ class Result:
         return not self.fault and self.error <= self.limit
 
 
-def run_case(case: Case) -> Result:
-    """Check and time; a fault is a result too."""
+def run_case(case: Case, *, timed: bool = True) -> Result:
+    """Check, and time if wanted; a fault is a result too."""
     try:
-        error, time = _measure(case)
+        error, time = _measure(case, timed and case.hot)
     except Exception as fault:  # whatever one kernel does, the table goes on
         text = f"{type(fault).__name__}: {fault}".replace("\n", " ")
         return Result(
@@ -80,14 +80,14 @@ def relative_error(out: Tensor, expected: Tensor) -> float:
     return error if error == error else float("inf")
 
 
-def _measure(case: Case) -> tuple[float, float | None]:
-    made = [case.make(variant) for variant in range(case.variants if case.hot else 1)]
+def _measure(case: Case, timed: bool) -> tuple[float, float | None]:
+    made = [case.make(variant) for variant in range(case.variants if timed else 1)]
     launch, reference = made[0]
     expected = [value.clone() for value in reference()]
     out = _as_list(launch())
     torch.cuda.synchronize()
     error = max(relative_error(a, b) for a, b in zip(out, expected, strict=True))
-    time = _graph_time([launch for launch, _ in made]) if case.hot else None
+    time = _graph_time([launch for launch, _ in made]) if timed else None
     return error, time
 
 

@@ -21,11 +21,11 @@ def cases(areas: Sequence[str], quick: bool) -> Iterator[Case]:
         yield from module.cases(quick)
 
 
-def run_kernels(areas: Sequence[str], quick: bool, say: Callable[[str], None]) -> list[Result]:
+def run_kernels(areas: Sequence[str], quick: bool, timed: bool, say: Callable[[str], None]) -> list[Result]:
     results = []
     for case in cases(areas, quick):
         say(f"{case.area}: {case.name}")
-        results.append(run_case(case))
+        results.append(run_case(case, timed=timed))
     return results
 
 

@@ -17,7 +17,14 @@ Say = Callable[[str], None]
 
 
 def run_gpu(
-    parts: Sequence[str], areas: Sequence[str], *, geometry: str, quick: bool, say: Say, show: Callable[[str], None]
+    parts: Sequence[str],
+    areas: Sequence[str],
+    *,
+    geometry: str,
+    quick: bool,
+    timed: bool,
+    say: Say,
+    show: Callable[[str], None],
 ) -> dict[str, Any]:
     """Measure the card in this machine.
 
@@ -26,6 +33,7 @@ def run_gpu(
         areas: of AREAS, for the kernels.
         geometry: of the model whose rounds, prompts and pictures are measured, with random weights.
         quick: fewer shapes and repeats, to see that everything runs.
+        timed: also time the kernels; else they are only compiled and checked.
         say: what is being done; show: tables, as they are done.
 
     Raises:
@@ -43,7 +51,7 @@ def run_gpu(
     show(card.line())
     result: dict[str, Any] = {"kind": "gpu", "machine": machine(), "card": card.json(), "quick": quick, "faults": {}}
     steps: dict[str, Callable[[], None]] = {
-        "kernels": lambda: _kernels(result, areas or AREAS, quick, card, say, show),
+        "kernels": lambda: _kernels(result, areas or AREAS, quick, timed, card, say, show),
         "model": lambda: _model(result, geometry, quick, card, say, show),
     }
     for part in parts or PARTS:
@@ -58,9 +66,15 @@ def run_gpu(
 
 
 def _kernels(
-    result: dict[str, Any], areas: Sequence[str], quick: bool, card: Card, say: Say, show: Callable[[str], None]
+    result: dict[str, Any],
+    areas: Sequence[str],
+    quick: bool,
+    timed: bool,
+    card: Card,
+    say: Say,
+    show: Callable[[str], None],
 ) -> None:
-    found = run_kernels(areas, quick, say)
+    found = run_kernels(areas, quick, timed, say)
     show(kernels_table(found, card))
     result["kernels"] = kernels_json(found, card)
 
