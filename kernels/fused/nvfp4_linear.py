@@ -21,21 +21,28 @@ from kernels.registry import interpreted, use_triton
 
 MOST_COLUMNS = 64
 """Columns that one launch multiplies."""
-_TILE_WARPS = ROWS // 16
 
 
 @dataclass(frozen=True)
 class Plan:
     """How one launch goes."""
 
-    kernel: Literal["registers", "shared", "stream", "split"]
+    kernel: Literal["registers", "shared", "stream", "split", "persistent"]
     columns: int
     """That a program multiplies with: a power of two, at least as many as there are."""
     programs: int
     stages: int = 0
     """Chunks of activations on their way at once."""
+    warps: int = 4
+    pair: int = 1
+    """Chunks that are copied at once."""
     registers: int | None = None
     """A cap, so that as many programs as planned run at once."""
+
+    @property
+    def tile(self) -> int:
+        """Rows of a unit."""
+        return 16 * self.warps
 
 
 @lru_cache(maxsize=4096)
@@ -101,7 +108,7 @@ def nvfp4_linear(
         raise ValueError(f"Activations of {count} columns are multiplied as they are, not in the fragments' order.")
     if k != x.shape[1] or fragments > in_fragments:
         x = arrange(x, k, fragments=fragments and not in_fragments, dependent=dependent)
-    layout = (slot_count(rows // ROWS, k // BLOCK, how.programs), ROWS, k // BLOCK, how.programs)
+    layout = (slot_count(rows // how.tile, k // BLOCK, how.programs), how.tile, k // BLOCK, how.programs)
     size = layout[0] * count * rows
     if workspace is None:
         workspace = torch.empty(size, dtype=torch.float32, device=x.device)
@@ -126,8 +133,8 @@ def wants_fragments(weight: NVFP4Weight, columns: int, device: torch.device) -> 
 
 def workspace_size(weight: NVFP4Weight, columns: int, device: torch.device) -> int:
     """float32 numbers that a product with so many columns writes at most."""
-    programs = _plan_for(weight, columns, device).programs
-    return slot_count(weight.rows // ROWS, weight.columns // BLOCK, programs) * columns * weight.rows
+    how = _plan_for(weight, columns, device)
+    return slot_count(weight.rows // how.tile, weight.columns // BLOCK, how.programs) * columns * weight.rows
 
 
 def _plan_for(weight: NVFP4Weight, columns: int, device: torch.device) -> Plan:
@@ -148,19 +155,24 @@ def _launch(how: Plan, x: Tensor, weight: NVFP4Weight, values: Tensor, slot_stri
         nvfp4_wgmma,
     )  # Gluon is slow to import and needed on a card only
 
-    flags = overlap(dependent, x) | {"WARPS": _TILE_WARPS, "num_warps": _TILE_WARPS}
+    flags = overlap(dependent, x) | {"WARPS": how.warps, "num_warps": how.warps}
     if how.registers:
         flags["maxnreg"] = how.registers
     operands = weight.words, weight.scales, weight.factors, values, x.shape[0], slot_stride, weight.rows, weight.columns
     grid = (how.programs,)
     if how.kernel == "registers":
-        layout = nvfp4_registers.activation_layout(_TILE_WARPS)
+        layout = nvfp4_registers.activation_layout(how.warps)
         nvfp4_registers.registers_kernel[grid](x, *operands, X=layout, **flags)
     elif how.kernel == "shared":
         nvfp4_shared.shared_kernel[grid](x, *operands, COLUMNS=how.columns, STAGES=how.stages, **flags)
     elif how.kernel == "stream":
         nvfp4_wgmma.stream_kernel[grid](x, *operands, COLUMNS=how.columns, STAGES=how.stages, **flags)
+    elif how.kernel == "persistent":
+        nvfp4_wgmma.persistent_kernel[grid](
+            nvfp4_wgmma.describe(x, how.columns), *operands,
+            COLUMNS=how.columns, STAGES=how.stages, PAIR=how.pair, **flags,
+        )  # fmt: skip
     else:
-        split = how.programs // (weight.rows // ROWS)
+        split = how.programs // (weight.rows // how.tile)
         described = nvfp4_wgmma.describe(x, how.columns)
         nvfp4_wgmma.split_kernel[grid](described, *operands, split, COLUMNS=how.columns, STAGES=how.stages, **flags)

@@ -223,3 +223,106 @@ def split_kernel(  # type: ignore[no-untyped-def]
     total = warpgroup_mma_wait(0, deps=[pending])
     units = gl.num_programs(0) // split * blocks
     store_slot(total, factor, values, tile, blocks, units, columns, slot_stride, out, MMA, COLUMNS, WARPS)
+
+
+@gluon.jit(do_not_specialize=["columns"])
+def persistent_kernel(  # type: ignore[no-untyped-def]
+    x, words, scales, factors, values, columns, slot_stride, out, k,
+    COLUMNS: gl.constexpr, WARPS: gl.constexpr, STAGES: gl.constexpr, PAIR: gl.constexpr, DEPENDENT: gl.constexpr,
+):  # fmt: skip
+    """Units shared as in :mod:`kernels.fused.partial`, activations by the tensor memory engine, PAIR chunks at once."""
+    MMA: gl.constexpr = gl.NVMMADistributedLayout(
+        version=[3, 0], warps_per_cta=[WARPS, 1], instr_shape=[16, COLUMNS, 16]
+    )
+    A: gl.constexpr = gl.DotOperandLayout(0, MMA, 2)
+    SHARED: gl.constexpr = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=2)
+    BYTES: gl.constexpr = COLUMNS * 256 * PAIR
+    if DEPENDENT:
+        gdc_launch_dependents()
+    blocks = k // 512
+    units = out // (16 * WARPS) * blocks
+    start = gl.program_id(0) * units // gl.num_programs(0)
+    stop = (gl.program_id(0) + 1) * units // gl.num_programs(0)
+    first = start // blocks
+    last = (stop - 1) // blocks
+    block = start - first * blocks
+    at = words + (first * WARPS * blocks + block) * 1024 + word_offsets(blocks, WARPS)
+    scale_at = scales + (first * WARPS * blocks + block) * 128 + scale_offsets(blocks, WARPS)
+    w0 = gl.load(at, cache_modifier=".cg")
+    w1 = gl.load(at + 256, cache_modifier=".cg")
+    w2 = gl.load(at + 512, cache_modifier=".cg")
+    w3 = gl.load(at + 768, cache_modifier=".cg")
+    s = gl.load(scale_at, cache_modifier=".cg")
+    ring = gl.allocate_shared_memory(gl.bfloat16, [STAGES * PAIR, COLUMNS, 128], SHARED)
+    ready = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
+    for stage in gl.static_range(STAGES):
+        mbarrier.init(ready.index(stage), count=1)
+    if DEPENDENT:
+        gdc_wait()
+    barrier()
+    steps = (stop - start) * (4 // PAIR)
+    column = block * 512
+    for stage in gl.static_range(STAGES - 1):
+        if stage < steps:
+            mbarrier.expect(ready.index(stage), BYTES)
+            for i in gl.static_range(PAIR):
+                tma.async_copy_global_to_shared(
+                    x, [0, column + i * 128], ready.index(stage), ring.index(stage * PAIR + i)
+                )
+            column += 128 * PAIR
+            if column == k:
+                column = 0
+    step = 0
+    pending = warpgroup_mma_init(gl.zeros([16 * WARPS, COLUMNS], gl.float32, MMA))
+    for tile in range(first, last + 1):
+        top = gl.minimum(stop - tile * blocks, blocks)
+        fresh = True
+        for block in range(gl.maximum(start - tile * blocks, 0), top):
+            jump = gl.where(block == blocks - 1, (WARPS - 1) * blocks + 1, 1)
+            more = (block + 1 < top) | (tile < last)
+            at += jump * 1024
+            scale_at += jump * 128
+            sh0, sh1 = gl.split(s.reshape([32 * WARPS, 2, 2]))
+            for c in gl.static_range(4):
+                if c == 0:
+                    a = decode(w0, sh0, 0, WARPS)
+                    w0 = gl.load(at, mask=more, cache_modifier=".cg")
+                elif c == 1:
+                    a = decode(w1, sh0, 1, WARPS)
+                    w1 = gl.load(at + 256, mask=more, cache_modifier=".cg")
+                elif c == 2:
+                    a = decode(w2, sh1, 0, WARPS)
+                    w2 = gl.load(at + 512, mask=more, cache_modifier=".cg")
+                else:
+                    a = decode(w3, sh1, 1, WARPS)
+                    w3 = gl.load(at + 768, mask=more, cache_modifier=".cg")
+                    s = gl.load(scale_at, mask=more, cache_modifier=".cg")
+                operand = as_wide_operand(a, A, WARPS)
+                accumulator = warpgroup_mma_wait(0, deps=[pending])
+                if c % PAIR == 0:
+                    barrier()
+                    ahead = step + STAGES - 1
+                    if ahead < steps:
+                        slot = ahead % STAGES
+                        mbarrier.expect(ready.index(slot), BYTES)
+                        for i in gl.static_range(PAIR):
+                            tma.async_copy_global_to_shared(
+                                x, [0, column + i * 128], ready.index(slot), ring.index(slot * PAIR + i)
+                            )
+                        column += 128 * PAIR
+                        if column == k:
+                            column = 0
+                    mbarrier.wait(ready.index(step % STAGES), (step // STAGES) & 1)
+                here = ring.index(step % STAGES * PAIR + c % PAIR).permute((1, 0))
+                if c == 0:
+                    pending = warpgroup_mma(
+                        operand, here, accumulator, use_acc=block != gl.maximum(start - tile * blocks, 0), is_async=True
+                    )
+                else:
+                    pending = warpgroup_mma(operand, here, accumulator, is_async=True)
+                if c % PAIR == PAIR - 1:
+                    step += 1
+        total = warpgroup_mma_wait(0, deps=[pending])
+        factor = load_factors(factors, tile, MMA, WARPS)
+        store_slot(total, factor, values, tile, blocks, units, columns, slot_stride, out, MMA, COLUMNS, WARPS)
+        pending = warpgroup_mma_init(total)

@@ -73,17 +73,21 @@ def _plans() -> Iterator[Case]:
     cores = torch.cuda.get_device_properties(0).multi_processor_count
     for name, (out, k, _) in SHAPES.items():
         tiles = out // ROWS
-        ways = [(16, Plan("stream", 16, 3 * cores, stages=4)), (16, Plan("stream", 16, 4 * cores, 4, 128))]
+        ways = [(16, Plan("stream", 16, 3 * cores, stages=4)), (16, Plan("stream", 16, 4 * cores, 4, registers=128))]
         ways += [(16, Plan("split", 16, tiles * split, stages=3)) for split in (2, 3, 4)]
         ways += [(32, Plan("stream", 32, 3 * cores, stages=4))]
         ways += [(32, Plan("split", 32, tiles * split, stages=3)) for split in (1, 2, 3, 4)]
         ways += [(64, Plan("split", 64, tiles * split, stages=3)) for split in (1, 2, 3, 4)]
         ways += [(64, Plan("split", 64, tiles * split, stages=2)) for split in (2, 3)]
+        for columns in (16, 32, 64):
+            ways.append((columns, Plan("persistent", columns, 2 * cores, 2, 8, 2, 128)))
+            ways.append((columns, Plan("persistent", columns, 2 * cores, 3, 8, 1, 128)))
+            ways.append((columns, Plan("persistent", columns, 3 * cores, 3, 4, 1, 168)))
         # What cards without wgmma do.
         for columns, resident, stages in ((16, 4, 4), (32, 3, 3), (64, 2, 3)):
             ways.append((columns, Plan("shared", columns, resident * cores, stages)))
         for columns, plan in ways:
-            way = f"{plan.kernel} {plan.programs}p {plan.stages}s {plan.registers or ''}"
+            way = f"{plan.kernel} {plan.programs}p {plan.stages}s {plan.warps}w {plan.pair} {plan.registers or ''}"
             if plan.kernel != "split" or plan.programs >= cores:
                 yield _case(f"{name} × {columns}: {way}", out, k, columns, 0, plan=plan, area="linear plans")
 
