@@ -276,7 +276,6 @@ def persistent_kernel(  # type: ignore[no-untyped-def]
     pending = warpgroup_mma_init(gl.zeros([16 * WARPS, COLUMNS], gl.float32, MMA))
     for tile in range(first, last + 1):
         top = gl.minimum(stop - tile * blocks, blocks)
-        fresh = True
         for block in range(gl.maximum(start - tile * blocks, 0), top):
             jump = gl.where(block == blocks - 1, (WARPS - 1) * blocks + 1, 1)
             more = (block + 1 < top) | (tile < last)
