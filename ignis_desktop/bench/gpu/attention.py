@@ -11,11 +11,13 @@ from torch import Tensor
 from ignis_desktop.bench.gpu.case import Case, Launch
 from kernels.fused import paged_decode as decoding
 from kernels.fused import paged_prefill as prefilling
+from kernels.fused import vision_attention as vision
 from kernels.fused.fp8 import pack, unpack
 from kernels.fused.partial import Partial, slot_count
 from kernels.fused.pool import LayerPool, lane_rows
 from kernels.fused.qkv import split_qkv, split_qkv_reference
 from kernels.fused.readout import pick_peaks, pick_peaks_reference, read_scores
+from kernels.rotary import rotate
 
 HEADS, KV_HEADS, DIM, TURNS = 24, 4, 256, 32
 LAYERS = 16
@@ -40,6 +42,10 @@ def cases(quick: bool) -> Iterator[Case]:
         yield _prefill([(0, 300), (1000, 77), (4095, 1), (0, 0), (130, 500)], packed, 2048, hot=False)
         yield _readout(16384, packed)
         yield _readout(16384, packed, columns=128)
+    for side in (1024, 4096):
+        yield _vision(side // 16, None)
+        yield _vision(side // 16, None, torch_form=True)
+    yield _vision(77, None, hot=False)
     # Small models' heads, odd lengths, more columns than the 27B's rounds have.
     yield _decode(3, 2, 1000, False, heads=9, kv_heads=3, dim=64, hot=False)
     yield _decode(3, 5, 1000, True, heads=8, kv_heads=2, dim=128, hot=False)
@@ -61,6 +67,9 @@ def _plans() -> Iterator[Case]:
                 plan = decoding.Plan(splits, min(64, tile * (step if columns == 1 else 1)), warps, stages)
                 for context in (4096, 131072):
                     yield _decode(1, columns, context, packed, plan=plan)
+        if not packed:
+            for way in ((128, 64, 8, 3, 128), (128, 64, 4, 3), (128, 128, 8, 2), (64, 64, 4, 3), (64, 128, 4, 2)):
+                yield _vision(128, vision.Plan(*way))
         for way in ((128, 64, 8, 2), (128, 32, 8, 2), (128, 32, 8, 3), (64, 64, 4, 2), (64, 32, 4, 2), (128, 64, 4, 2)):
             yield _prefill([(0, 8192)], packed, 2048, plan=prefilling.Plan(*way))
 
@@ -264,6 +273,37 @@ def _readout(size: int, packed: bool, *, columns: int = 0) -> Case:
     moved = LAYERS * size * KV_HEADS * (DIM + 4 if packed else 2 * DIM) + LAYERS * count * (size + extra) * 4
     name = f"readout of 96 heads over {size} keys{', peaks' if columns else ''}{' FP8' if packed else ''}"
     return Case("attention", name, make, 1e-4, moved, variants=2)
+
+
+def _vision(side: int, plan: vision.Plan | None, *, torch_form: bool = False, hot: bool = True) -> Case:
+    """One layer of the tower over a picture of ``side`` × ``side`` patches; every 61st patch is checked."""
+    count, heads, dim, step = side * side, 16, 72, 61
+
+    def make(seed: int) -> Made:
+        product = _normal(count, 3 * heads * dim)
+        angles = torch.rand(count, dim // 2, device="cuda") * 6
+        cos, sin = angles.cos(), angles.sin()
+        whole = product.double().view(count, 3, heads, dim).clone()
+
+        def launch() -> Tensor:
+            form = vision.vision_attention_reference if torch_form else vision.vision_attention
+            return form(product, cos, sin, heads, plan=plan)[::step]
+
+        def exact() -> Sequence[Tensor]:
+            keys, values = rotate(whole[:, 1], cos.double(), sin.double()), whole[:, 2]
+            queries = rotate(whole[::step, 0], cos[::step].double(), sin[::step].double())
+            out = torch.empty_like(queries)
+            for head in range(heads):
+                weights = (queries[:, head] @ keys[:, head].T * dim**-0.5).softmax(-1)
+                out[:, head] = weights @ values[:, head]
+            return [out.flatten(1)]
+
+        return launch, exact
+
+    flops = 4 * count * count * heads * dim
+    name = f"vision, {count} patches{', by torch' if torch_form else ''}{f': {plan}' if plan else ''}"
+    area = "attention plans" if plan else "attention"
+    return Case(area, name, make, 1e-2, count * heads * dim * 8, flops, hot=hot)
 
 
 def _exact(
