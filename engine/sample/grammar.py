@@ -16,7 +16,7 @@ import numpy as np
 from torch import Tensor
 
 from engine.messages import EngineError, RequestError
-from engine.text.lark import with_white_space
+from engine.text.lark import on_one_line
 from engine.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Grammars:
         _require_library()
         from llguidance import LLMatcher
 
-        fault = LLMatcher.validate_grammar(LLMatcher.grammar_from_json_schema(json.dumps(with_white_space(schema))))
+        fault = LLMatcher.validate_grammar(LLMatcher.grammar_from_json_schema(json.dumps(on_one_line(schema))))
         if fault:
             raise RequestError(_reason(fault), code="unsupported_schema")
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-WHITE_SPACE = r"(\x20|\n[\x20\t]{0,32})"
-"""Where JSON may have any: one space, or a line's end and an indentation. No model loses itself in that."""
+ONE_LINE = {"whitespace_flexible": False, "item_separator": ", ?", "key_separator": ": ?"}
+"""How JSON is written: on one line, as models were mostly shown it. Free white space leads weak ones astray."""
 
 
 class Rules:
@@ -39,9 +39,9 @@ def literal(text: str) -> str:
 
 def json_value(schema: Mapping[str, Any]) -> str:
     """JSON that fits a schema."""
-    return f"%json {json.dumps(with_white_space(schema))}"
+    return f"%json {json.dumps(on_one_line(schema))}"
 
 
-def with_white_space(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema with the white space that answers may have; what a client says of that does not count."""
-    return {**schema, "x-guidance": {"whitespace_pattern": WHITE_SPACE}}
+def on_one_line(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema with how its values are written; what a client says of that does not count."""
+    return {**schema, "x-guidance": ONE_LINE}

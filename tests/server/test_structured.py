@@ -88,7 +88,7 @@ def test_the_async_client(server: ServerThread, model: str) -> None:
 
 
 def test_any_json_object(client: openai.OpenAI, model: str, replay: Replay) -> None:
-    replay.answers('{"a": [1, {"b": null}],\n "c": "d"}')
+    replay.answers('{"a": [1, {"b":null}], "c": "d"}')
     answer = client.chat.completions.create(model=model, messages=ASK, response_format={"type": "json_object"})
     assert json.loads(answer.choices[0].message.content or "") == {"a": [1, {"b": None}], "c": "d"}
     for seed in range(3):
@@ -103,7 +103,7 @@ def test_what_was_there_when_it_was_cut_off(client: openai.OpenAI, model: str) -
     answer = client.chat.completions.create(model=model, messages=ASK, response_format=format_of(CLOSED), **options)
     (choice,) = answer.choices
     assert choice.finish_reason == "length"
-    assert '{"level":1}'.startswith((choice.message.content or "x").translate({32: None, 9: None, 10: None})[:6])
+    assert '{"level":1}'.startswith((choice.message.content or "x").replace(" ", "")[:6])
 
 
 def test_the_schema_holds_behind_the_reasoning(client: openai.OpenAI, model: str, replay: Replay) -> None:
