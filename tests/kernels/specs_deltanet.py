@@ -1,0 +1,97 @@
+"""Gated DeltaNet as the 27B launches it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kernels.fused import gdn_step, gdn_verify
+from kernels.fused.gdn_chunk import (
+    CHUNK,
+    SOLVE_WARPS,
+    VALUES,
+    WALK_WARPS,
+    _conv_kernel,
+    _norm_kernel,
+    _solve_kernel,
+    _walk_kernel,
+)
+from kernels.fused.gdn_fold import _fold_kernel
+from kernels.fused.gdn_inputs import _inputs_kernel
+from tests.kernels.specialisation import Specialisation
+
+HEADS = {"KEY_HEADS": 16, "HEADS": 48, "DK": 128, "DV": 128}
+CHANNELS = {"C": 10240}
+PRODUCT = {"OUT": 16384, "LAYOUT": (4, 64, 10, 528)}
+PLAIN = {"OUT": 16384, "LAYOUT": (0, 0, 0, 0)}
+RUNS = {"RUNS": 1, "RUNS_UP": 1, "CHUNK": CHUNK}
+DEPENDENT = {"DEPENDENT": True}
+
+TYPES = {
+    "values": "*fp32",
+    "slot_stride": "i32",
+    "column_stride": "i32",
+    "mixed": "*fp32",
+    "ba": "*bf16",
+    "decay": "*fp32",
+    "dt_bias": "*fp32",
+    "norm": "*fp32",
+    "weight": "*bf16",
+    "conv_state": "*bf16",
+    "conv_stride": "i32",
+    "state": "*fp32",
+    "state_stride": "i32",
+    "slots": "*i32",
+    "starts": "*i32",
+    "out": "*bf16",
+    "eps": "fp32",
+}
+RECORD = {"record": "*bf16", "record_keys": "*fp32", "record_written": "*fp32", "record_decay": "*fp32"}
+FOLD = {
+    "inputs": "*bf16",
+    "keys": "*fp32",
+    "written": "*fp32",
+    "accepted": "*i32",
+    "room": "i32",
+    "conv_layer_stride": "i32",
+    "conv_slot_stride": "i32",
+    "layer_stride": "i64",
+}
+BETWEEN = {"solved": "*fp32", "scores": "*fp32", "factors": "*fp32", "between": "*fp32", "rows": "i32"}
+
+
+def specialisations() -> Iterator[Specialisation]:
+    of_inputs = PRODUCT | CHANNELS | DEPENDENT | {"KEY_HEADS": 16, "DK": 128, "DV": 128, "D": 128}
+    alone = {"T": 1, "RECORD": False, "record": None}
+    yield Specialisation(_inputs_kernel, TYPES, of_inputs | alone, warps=1)
+    yield Specialisation(_inputs_kernel, TYPES | RECORD, of_inputs | {"T": 8, "RECORD": True}, warps=1)
+    of_round = PRODUCT | CHANNELS | HEADS | DEPENDENT
+    step = gdn_step.WIDE
+    yield Specialisation(gdn_step._step_kernel, TYPES, of_round, warps=step["num_warps"], registers=step.get("maxnreg"))
+    verify = gdn_verify.LAUNCH
+    yield Specialisation(
+        gdn_verify._verify_kernel,
+        TYPES | RECORD,
+        of_round | {"T": 8, "BK": 32},
+        warps=verify["num_warps"],
+        stages=verify["num_stages"],
+        registers=verify.get("maxnreg"),
+    )
+    types = TYPES | FOLD | {"slot_stride": "i32"}
+    yield Specialisation(_fold_kernel, types, CHANNELS | HEADS | DEPENDENT | {"T": 8}, warps=8)
+    chunk = TYPES | BETWEEN | {"values": "*bf16", "mixed": "*bf16"}
+    of_runs = RUNS | CHANNELS | DEPENDENT
+    yield Specialisation(_conv_kernel, chunk, of_runs | PLAIN | {"BLOCK": 128})
+    compiled = {"INTERPRET": False}
+    yield Specialisation(_solve_kernel, chunk, of_runs | HEADS | compiled, warps=SOLVE_WARPS, hot=False)
+    for stages, target in ((2, 90), (1, 120)):
+        yield Specialisation(
+            _walk_kernel,
+            chunk | {"out": "*fp32"},
+            of_runs | PLAIN | HEADS | compiled | {"BV": VALUES},
+            warps=WALK_WARPS,
+            stages=stages,
+            targets=[target],
+            hot=False,
+        )
+    of_norm = PLAIN | CHANNELS | DEPENDENT | {"RUNS": 1, "HEADS": 48, "DV": 128, "ROWS": 16}
+    yield Specialisation(_norm_kernel, chunk, of_norm)
