@@ -36,16 +36,25 @@ class AnswerParser:
     - ``<function=…>`` of a known tool where a line begins is a call also without the tag around it.
     """
 
-    def __init__(self, tools: Tools | None = None, *, opened: bool = False, most: int | None = None) -> None:
+    def __init__(
+        self,
+        tools: Tools | None = None,
+        *,
+        opened: bool = False,
+        most: int | None = None,
+        exclusive: bool = False,
+    ) -> None:
         """
         Args:
             tools: what may be called; None looks for no calls at all.
             opened: the prompt opened a reasoning block already.
             most: calls after so many are left out.
+            exclusive: an answer that says something calls nothing: what looks like a call in it is text.
         """
         self.opened = opened
         self._tools = tools
         self._most = most
+        self._exclusive = exclusive
         self._bare = tuple(f"{FUNCTION}{name}>" for name in tools or ())
         self._tag = re.compile("|".join(map(re.escape, (CALL, *self._bare))))
         self._splitter = ThinkingSplitter(opened=opened)
@@ -143,6 +152,10 @@ class AnswerParser:
         return True
 
     def _text(self) -> bool:
+        if self._exclusive and (self._said or (self._held.strip() and not self._may_begin_call())):
+            self._say(self._held)
+            self._held = ""
+            return False
         found = self._tag.search(self._held)
         if found is None:
             at = self._held.rfind("<")
@@ -162,6 +175,11 @@ class AnswerParser:
         else:
             self._say(before + tag)
         return True
+
+    def _may_begin_call(self) -> bool:
+        """Whether what is held is a call's tag, or may become one."""
+        begun = self._held.lstrip()
+        return any(tag.startswith(begun) or begun.startswith(tag) for tag in (CALL, *self._bare))
 
     def _call(self) -> bool:
         reader = self._reader

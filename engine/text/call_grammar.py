@@ -14,7 +14,7 @@ from typing import Any, Literal
 from engine.messages import RequestError
 from engine.text.lark import Rules, json_value, literal
 from engine.text.tool_arguments import argument_types, referred
-from engine.text.tool_calls import CALL, CALL_END, FUNCTION, FUNCTION_END, PARAMETER, PARAMETER_END
+from engine.text.tool_calls import CALL, CALL_END, FUNCTION, FUNCTION_END, KEY, PARAMETER, PARAMETER_END
 
 CallForm = Literal["json", "xml"]
 
@@ -71,6 +71,8 @@ def _xml_call(rules: Rules, name: str, schema: Mapping[str, Any]) -> str:
     properties |= {key: {} for key in root.get("required", ()) if key not in properties}
     parts = [literal(f"{FUNCTION}{name}>\n")]
     for key, part in properties.items():
+        if not re.fullmatch(KEY, key):
+            raise _unsupported(f"parameter {key!r}", "in tags")
         value = rules.rule(" | ".join(_values(rules, key, part, {**root, "properties": properties})))
         parameter = f"{literal(f'{PARAMETER}{key}>{chr(10)}')} {value}"
         parts.append(parameter if key in required else f"({parameter})?")
@@ -115,6 +117,9 @@ def _texts(schema: Any, root: Mapping[str, Any], key: str) -> Iterator[Mapping[s
 
 def _text(rules: Rules, schema: Mapping[str, Any], structured: bool) -> str:
     if "enum" in schema:
+        for value in schema["enum"]:
+            if PARAMETER_END in value or FUNCTION_END in value:
+                raise _unsupported(f"enum {value!r}", "in parameters that are plain text")
         return rules.rule(" | ".join(literal(value + _VALUE_END) for value in schema["enum"]))
     body = rules.terminal(_NO_TAG)
     limits = [_NO_JSON] if structured else []

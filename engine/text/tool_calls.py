@@ -43,7 +43,9 @@ PARAMETER, PARAMETER_END = "<parameter=", "</parameter>"
 _FUNCTION_TAG = re.compile(rf"<function=({NAME})>")
 _FUNCTION_CUT = re.compile(r"<function=[^\s<>]{0,128}")
 _PARAMETER_CUT = re.compile(r"<parameter=[^<>\n]{0,256}")
-_INSIDE = re.compile(r"<parameter=([^<>\n]{1,256})>|</function>|</tool_call>")
+KEY = r"[^<>\n]{1,256}"
+"""What a parameter may be called within its tag."""
+_INSIDE = re.compile(rf"<parameter=({KEY})>|</function>|</tool_call>")
 _AFTER_VALUE = {PARAMETER_END: (PARAMETER, FUNCTION_END, CALL_END), FUNCTION_END: (CALL_END,)}
 """What ends a parameter's value, and what must follow there: a value may hold such a tag as well."""
 _VALUE_END = re.compile("|".join(_AFTER_VALUE))

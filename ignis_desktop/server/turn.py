@@ -60,10 +60,12 @@ class PreparedTurn:
     schemas: Mapping[str, Mapping[str, Any]] | None
     """Of the tools that the model was told of, by name."""
     most_calls: int | None
+    exclusive: bool
+    """The answer is either calls or a text, as its grammar says."""
 
     def parser(self) -> AnswerParser:
         """A fresh one; each answer needs its own."""
-        return AnswerParser(self.schemas, opened=self.opened, most=self.most_calls)
+        return AnswerParser(self.schemas, opened=self.opened, most=self.most_calls, exclusive=self.exclusive)
 
     def request(self, http: Request, request_class: RequestClass, label: str, *, stream: bool) -> GenerateRequest:
         """A request for one answer. ``label``: the newest message's first words."""
@@ -109,6 +111,7 @@ def prepare_turn(engine: Engine, turn: Turn, sampling: Callable[[SamplingParams]
         opened=opened,
         schemas=schemas_of(tools) if tools else None,
         most_calls=None if turn.parallel else 1,
+        exclusive=grammar is not None,
     )
 
 

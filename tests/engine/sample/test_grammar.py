@@ -12,6 +12,8 @@ from typing import Any
 import jsonschema
 import pytest
 import torch
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from engine.messages import RequestError, SamplingParams
 from engine.sample.grammar import Grammars
@@ -189,6 +191,18 @@ def test_parameters_in_plain_text(words: Vocabulary, schema: Any, text: str, fit
     assert accepts(words, matcher, text) is fits
 
 
+@given(value=st.text(st.characters(codec="utf-8", exclude_characters="\u2028"), max_size=20))
+def test_any_text_may_be_a_parameter_and_is_read_back(words: Vocabulary, value: str) -> None:
+    schema = parameters(a=TEXT)
+    tokens = words.tokenizer.encode(xml(("a", value)), allow_special=False)
+    text = words.tokenizer.decode(tokens)  # this vocabulary lacks rare characters
+    assume("</parameter>" not in text.removesuffix("\n</parameter>\n</function>\n</tool_call>"))
+    matcher = words.grammars.matcher(answer_grammar(words.tokenizer, tools={"f": schema}, form="xml"))
+    assert accepts(words, matcher, text)
+    ((_, arguments),) = calls_of(text, {"f": schema})
+    assert xml(("a", json.loads(arguments)["a"])) == text
+
+
 def accepts(words: Vocabulary, matcher: Any, text: str) -> bool:
     """Whether the tokens of a text and the end after it are all allowed."""
     bits = torch.empty(-(-words.size // 32), dtype=torch.int32)
@@ -226,6 +240,8 @@ def test_schemas_that_cannot_be_held_to(words: Vocabulary, schema: Any, named: s
     [
         ({"anyOf": [parameters(a=TEXT)]}, "anyOf"),
         (parameters(a={"type": "string", "format": "ipv6"}), "format 'ipv6'"),
+        (parameters(**{"a<b": TEXT}), "parameter 'a<b'"),
+        (parameters(a={"enum": ["x</parameter>"]}), "enum"),
         (parameters(a={"type": "string", "pattern": "^a$|b"}), "pattern"),
         (parameters(a={"type": "string", "minLength": 1, "anyOf": [TEXT, {"type": "null"}]}), "anyOf"),
     ],

@@ -293,6 +293,16 @@ def test_a_long_text_is_given_out_as_it_comes() -> None:
     assert parser.push("\n  return") == [CallArguments(0, "\\n  return")]
 
 
+def test_a_text_that_excludes_calls() -> None:
+    for text in (f'{{"a": "{READ}"}}', f" x {NOW}", f"<tool {NOW}"):
+        for cuts in ((), range(len(text))):
+            result = parse(text, cuts, exclusive=True)
+            assert (result["text"].strip(), result["calls"]) == (text.strip(), [])
+    for cuts in ((), range(200)):
+        result = parse(f"<think>so</think>\n{READ}\n{NOW}", cuts, exclusive=True)
+        assert (result["text"], [name for name, _ in result["calls"]]) == ("", ["read", "now"])
+
+
 def test_without_tools_calls_are_text() -> None:
     parser = AnswerParser()
     events = [*parser.push(f"<think>a {READ}</think>b {READ}\n"), *parser.finish()]
@@ -313,9 +323,12 @@ PIECES = [
     opened=st.booleans(),
     cut=st.booleans(),
     most=st.sampled_from([None, 1]),
+    exclusive=st.booleans(),
 )
-def test_the_split_never_matters(text: str, cuts: list[int], opened: bool, cut: bool, most: int | None) -> None:
-    options: dict[str, Any] = {"opened": opened, "cut": cut, "most": most}
+def test_the_split_never_matters(
+    text: str, cuts: list[int], opened: bool, cut: bool, most: int | None, exclusive: bool
+) -> None:
+    options: dict[str, Any] = {"opened": opened, "cut": cut, "most": most, "exclusive": exclusive}
     whole = parse(text, **options)
     assert parse(text, cuts, **options) == whole
     assert parse(text, range(len(text)), **options) == whole
