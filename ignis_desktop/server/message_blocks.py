@@ -94,7 +94,7 @@ def choice_of(choice: Block | None, tools: list[dict[str, Any]]) -> ToolChoice:
     kind = choice.get("type")
     if kind == "tool":
         return checked_choice({"type": "function", "function": {"name": choice.get("name")}}, tools)
-    if kind not in _CHOICES:
+    if not isinstance(kind, str) or kind not in _CHOICES:
         message = "tool_choice.type: auto, any, none, or tool with the name of one."
         raise bad_request(message, "tool_choice.type")
     return checked_choice(_CHOICES[kind], tools)
@@ -133,7 +133,7 @@ class _Reader:
             if parts:
                 raise bad_request(f"{place}: results of tools come before anything else in a message.", place)
             call = block.get("tool_use_id")
-            if call not in self._calls:
+            if not isinstance(call, str) or call not in self._calls:
                 message = f"{place}.tool_use_id: a tool_result answers a tool_use block of the message before it."
                 raise bad_request(message, f"{place}.tool_use_id")
             nested = self._result(block, f"{place}.content")

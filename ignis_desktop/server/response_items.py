@@ -138,7 +138,7 @@ class _Reader:
 
     def _result(self, item: Item, where: str) -> None:
         call = item.get("call_id")
-        if call not in self._calls:
+        if not isinstance(call, str) or call not in self._calls:
             place = f"{where}.call_id"
             raise bad_request(f"{place}: an output answers a call that comes before it.", place)
         parts = list(_parts(item.get("output"), f"{where}.output", "tool"))

@@ -154,7 +154,8 @@ def ordered_results(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
             ordered.append(message)
             begun = len(ordered)
             continue
-        if message.get("tool_call_id") not in places:
+        call = message.get("tool_call_id")
+        if not isinstance(call, str) or call not in places:
             where = f"messages.{index}.tool_call_id"
             raise bad_request(f"{where}: a tool message answers a call of the assistant message before it.", where)
         ordered.append(message)

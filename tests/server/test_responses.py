@@ -364,6 +364,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "input.2.call_id",
     ),
     ({"input": [CALL, {"type": "function_call_output", "call_id": "1"}]}, "input.1.output"),
+    ({"input": [CALL, {"type": "function_call_output", "call_id": []}]}, "input.1.call_id"),
     ({"input": [{**CALL, "call_id": None}]}, "input.0.call_id"),
     ({"input": [{**CALL, "name": None}]}, "input.0.name"),
     ({"input": [{**CALL, "arguments": "["}]}, "input.0.arguments"),

@@ -364,6 +364,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (said(call("f", "1", "[" * 100_000)), "messages.1.tool_calls.0.function.arguments"),
     (said(call("f", "1", json.dumps(DEEP))), "messages.1.tool_calls.0.function.arguments"),
     (history({"role": "tool", "content": "x"}), "messages.1.tool_call_id"),
+    (history({"role": "tool", "content": "x", "tool_call_id": []}), "messages.1.tool_call_id"),
     (history(RESULT), "messages.1.tool_call_id"),
     (history({"role": "assistant", "tool_calls": [call("f", "2")]}, RESULT), "messages.2.tool_call_id"),
     (
