@@ -32,6 +32,7 @@ SERVING_POLL_SECONDS = 0.5
 )
 @click.option("--cors-origin", "cors_origins", multiple=True, metavar="ORIGIN", help="Let this origin's pages call.")
 @click.option("--accept-any-model", is_flag=True, help="Answer for the loaded model whatever model a request names.")
+@click.option("--fetch-images", is_flag=True, help="Fetch pictures that requests name by a public web address.")
 @click.option("--capture/--no-capture", default=True, show_default=True, help="Let clients capture this screen.")
 @engine_options
 def serve(engine_options: EngineOptions, **settings: Any) -> int:
