@@ -31,6 +31,13 @@ class Database:
                 changed = connection.execute(sql, values).rowcount
             return changed
 
+    def erase(self, sql: str, values: Sequence[Any] = ()) -> int:
+        """A DELETE after which nothing of its rows is left in the file or beside it; returns how many there were."""
+        with self._lock:
+            erased = self.write((sql, values))
+            self._open().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            return erased
+
     def close(self) -> None:
         """For good. May be called again, and before anything was read."""
         with self._lock:
@@ -48,6 +55,7 @@ class Database:
             self._path.touch(mode=0o600)
             connection = sqlite3.connect(self._path, timeout=5.0, check_same_thread=False)
             try:
+                # secure_delete: what is deleted is overwritten.
                 connection.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA secure_delete=ON;")
                 found = connection.execute("PRAGMA user_version").fetchone()[0]
                 if found > self._version:

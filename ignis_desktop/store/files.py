@@ -101,4 +101,4 @@ class FileDatabase:
 
     def delete(self, file_id: str) -> bool:
         """Whether there was one."""
-        return self._db.write(("DELETE FROM files WHERE id = ?", (file_id,))) > 0
+        return self._db.erase("DELETE FROM files WHERE id = ?", (file_id,)) > 0

@@ -80,7 +80,7 @@ class ResponseDatabase:
 
     def delete(self, response_id: str) -> bool:
         """Whether there was one."""
-        return self._db.write(("DELETE FROM responses WHERE id = ?", (response_id,))) > 0
+        return self._db.erase("DELETE FROM responses WHERE id = ?", (response_id,)) > 0
 
 
 def _text(value: object) -> str:

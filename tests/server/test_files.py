@@ -191,6 +191,18 @@ def test_what_has_expired_is_gone_and_makes_room(tmp_path: Any, monkeypatch: pyt
     files.close()
 
 
+def test_nothing_is_left_of_what_is_deleted(tmp_path: Any) -> None:
+    files = FileDatabase(tmp_path / "files.sqlite", 2**20)
+    kept = files.add("a", "text/plain", "vision", b"another word" * 1000)
+    gone = files.add("b", "text/plain", "vision", b"secret word" * 1000)
+    files.delete(gone.id)
+    left = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert b"another word" in left
+    assert b"secret word" not in left
+    assert files.data(kept.id) is not None
+    files.close()
+
+
 def test_files_outlast_the_program(tmp_path: Any) -> None:
     files = FileDatabase(tmp_path / "data" / "files.sqlite", 10)
     kept = files.add("a", "text/plain", "vision", b"12")

@@ -17,6 +17,7 @@ import pytest
 from openai.types.responses import Response
 
 from engine import Engine
+from ignis_desktop.server.app import BODIES
 from ignis_desktop.server.settings import Settings
 from ignis_desktop.server.thread import ServerThread
 from ignis_desktop.store import responses as store
@@ -505,3 +506,11 @@ def test_reasoning_has_an_end(client: openai.OpenAI, model: str) -> None:
     assert answer.usage is not None
     assert 0 < answer.usage.output_tokens_details.reasoning_tokens < 40
     assert answer.output_text
+
+
+def test_the_document_names_each_body_once(http: httpx.Client) -> None:
+    names = [body.__name__ for body in BODIES]
+    assert len(set(names)) == len(names)
+    document = http.get("/openapi.json").json()
+    assert set(names) <= set(document["components"]["schemas"])
+    assert {"/v1/responses", "/v1/messages", "/v1/messages/count_tokens", "/v1/files"} <= set(document["paths"])

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 router = APIRouter(tags=["Anthropic"])
 
 
-class CountBody(SamplingBody):
+class MessagesCountBody(SamplingBody):
     messages: Annotated[list[BlockMessage], Field(min_length=1)]
     system: str | list[dict[str, Any]] | None = None
     tools: list[dict[str, Any]] | None = None
@@ -74,7 +74,7 @@ class CountBody(SamplingBody):
         return schema
 
 
-class MessagesBody(CountBody):
+class MessagesBody(MessagesCountBody):
     max_tokens: int = Field(ge=1)
     stop_sequences: Annotated[list[StopString], Field(max_length=16)] | None = None
     thread: dict[str, Any] | None = Field(None, description="refused: send the whole conversation")
@@ -108,24 +108,24 @@ async def messages(http: Request) -> Response:
     return await state.workers.json(reply.whole, answer)
 
 
-@router.post("/v1/messages/count_tokens", openapi_extra=documented(CountBody))
+@router.post("/v1/messages/count_tokens", openapi_extra=documented(MessagesCountBody))
 async def count_tokens(http: Request) -> Response:
     """How many tokens a conversation takes, tools, pictures and all."""
     state = state_of(http)
-    body = await read_body(http, CountBody)
+    body = await read_body(http, MessagesCountBody)
     state.model_for(body.model, any_name=True)
     turn = await _turn(state, body)
     return JSONResponse({"input_tokens": len(turn.prompt)})
 
 
-async def _turn(state: ServerState, body: CountBody) -> PreparedTurn:
+async def _turn(state: ServerState, body: MessagesCountBody) -> PreparedTurn:
     """Raises ``ApiError`` 400 naming what cannot be used."""
     asked = await state.workers.prepare(conversation, body.system, body.messages)
     asked.messages = await attach(state, asked.messages)
     return await state.workers.prepare(_prepare, state.engine, body, asked)
 
 
-def _prepare(engine: Engine, body: CountBody, asked: Conversation) -> PreparedTurn:
+def _prepare(engine: Engine, body: MessagesCountBody, asked: Conversation) -> PreparedTurn:
     """Check the tools, fill the template, tokenise. Not on the event loop."""
     begun = ""
     if asked.messages[-1]["role"] == "assistant":

@@ -41,7 +41,7 @@ SEALED = "reasoning.encrypted_content"
 LOGPROBS = "message.output_text.logprobs"
 
 
-class CountBody(SamplingBody):
+class ResponseInputBody(SamplingBody):
     input: str | list[dict[str, Any]] = Field(default_factory=list)
     instructions: str | None = None
     previous_response_id: str | None = None
@@ -83,7 +83,7 @@ class CountBody(SamplingBody):
         return form
 
 
-class ResponseBody(CountBody):
+class ResponseBody(ResponseInputBody):
     max_output_tokens: int | None = Field(None, ge=1)
     store: bool | None = Field(None, description="false: nothing is kept")
     background: bool | None = Field(None, description="false")
@@ -153,11 +153,11 @@ async def create(http: Request) -> Response:
     return whole
 
 
-@router.post("/v1/responses/input_tokens", openapi_extra=documented(CountBody))
+@router.post("/v1/responses/input_tokens", openapi_extra=documented(ResponseInputBody))
 async def count(http: Request) -> Response:
     """How many tokens a request would read, tools, pictures and all."""
     state = state_of(http)
-    body = await read_body(http, CountBody)
+    body = await read_body(http, ResponseInputBody)
     state.model_for(body.model)
     _, prepared = await _prepared(state, body)
     return JSONResponse({"object": "response.input_tokens", "input_tokens": len(prepared.turn.prompt)})
@@ -218,7 +218,7 @@ async def input_items(
     return JSONResponse({"object": "list", "data": page, **ends, "has_more": len(items) > limit})
 
 
-async def _prepared(state: ServerState, body: CountBody, most: int | None = None) -> tuple[Asked, Prepared]:
+async def _prepared(state: ServerState, body: ResponseInputBody, most: int | None = None) -> tuple[Asked, Prepared]:
     """``most``: tokens of the answer. Raises ``ApiError`` 400 naming what cannot be used."""
     asked = await state.workers.prepare(_asked, state, body)
     asked.messages = await attach(state, asked.messages)
@@ -230,7 +230,7 @@ async def _prepared(state: ServerState, body: CountBody, most: int | None = None
         raise
 
 
-def _asked(state: ServerState, body: CountBody) -> Asked:
+def _asked(state: ServerState, body: ResponseInputBody) -> Asked:
     earlier: list[dict[str, Any]] = []
     if body.previous_response_id is not None:
         chain = state.responses.chain(body.previous_response_id)
@@ -246,7 +246,7 @@ def _asked(state: ServerState, body: CountBody) -> Asked:
     return Asked(earlier, items, engine_messages(body.instructions, earlier, items))
 
 
-def _prepare(engine: Engine, body: CountBody, messages: list[dict[str, Any]], most: int | None) -> Prepared:
+def _prepare(engine: Engine, body: ResponseInputBody, messages: list[dict[str, Any]], most: int | None) -> Prepared:
     """Check the tools, fill the template, tokenise. Not on the event loop."""
     tools, taken = tools_of(body.tools or [])
     choice, tools = choice_of(body.tool_choice, tools)
