@@ -3,13 +3,62 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from engine.answers.point import PointAnswer
+from engine.answers.decide import Located
 from ignis_desktop.capture.coordinates import CoordinateMap
 
 
-def place_json(answer: PointAnswer, width: int, height: int) -> dict[str, Any]:
+class Placed(Protocol):
+    """An answer of either method: ``engine.answers.point.PointAnswer`` says what its fields are."""
+
+    @property
+    def found(self) -> bool: ...
+    @property
+    def pixels(self) -> tuple[float, float]: ...
+    @property
+    def normalized(self) -> tuple[float, float]: ...
+    @property
+    def box(self) -> tuple[float, float, float, float]: ...
+    @property
+    def confidence(self) -> float: ...
+    @property
+    def uncertainty(self) -> float: ...
+    @property
+    def looks(self) -> int: ...
+    @property
+    def ms(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class Chained:
+    """A place that a model wrote in digits. It never says that something is not there."""
+
+    pixels: tuple[float, float]
+    normalized: tuple[float, float]
+    box: tuple[float, float, float, float]
+    confidence: float
+    uncertainty: float
+    ms: float
+    found: bool = True
+    looks: int = 1
+
+
+def chained(place: Located, width: int, height: int, ms: float) -> Chained:
+    """A place in pixels of a picture, width × height."""
+    left, top, right, bottom = place.edges
+    return Chained(
+        (place.middle[0] * width, place.middle[1] * height),
+        place.middle,
+        (left * width, top * height, right * width, bottom * height),
+        place.confidence,
+        math.hypot(place.spread[0] * width, place.spread[1] * height),
+        ms,
+    )
+
+
+def place_json(answer: Placed, width: int, height: int) -> dict[str, Any]:
     """The point in pixels of the picture, width × height, and as shares of its sides."""
     x, y = answer.pixels
     return {
@@ -24,7 +73,7 @@ def place_json(answer: PointAnswer, width: int, height: int) -> dict[str, Any]:
     }
 
 
-def box_pixels(answer: PointAnswer, width: int, height: int) -> list[int]:
+def box_pixels(answer: Placed, width: int, height: int) -> list[int]:
     """Left, top, right and bottom: whole pixels that cover the box, the far edges not included."""
     x0, y0, x1, y1 = answer.box
     left, top = min(int(x0), width - 1), min(int(y0), height - 1)

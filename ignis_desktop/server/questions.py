@@ -31,12 +31,14 @@ class LocateQuestion:
 
 @dataclass(frozen=True)
 class PointQuestion:
-    """Where on picture number ``image`` of the state something is; with ``box`` also how far it goes."""
+    """Where on picture number ``image`` of the state something is; with ``box`` also how far it goes. ``chain``: by
+    digits that are written one after the other, which any model does; else by attention heads."""
 
     id: str
     instructions: str
     image: int
     box: bool
+    chain: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,13 +95,14 @@ def _locate(evidence: Evidence, question: str, instructions: str, raw: Mapping[s
 
 
 def _point(evidence: Evidence, question: str, instructions: str, raw: Mapping[str, Any]) -> PointQuestion:
-    if raw.get("method", "head") != "head":
-        raise fault(question, "method", f"method must be head, not {raw['method']!r}.")
+    method = raw.get("method", "head")
+    if method not in ("head", "chain"):
+        raise fault(question, "method", f"method must be head or chain, not {method!r}.")
     count = len(evidence.images)
     if count == 0:
         raise fault(question, "type", "the state has no picture to point on; send one as an image_url part.")
     image = _whole(question, raw, "image", 0, count - 1, count - 1)
-    return PointQuestion(question, instructions, image, raw["type"] == "box")
+    return PointQuestion(question, instructions, image, raw["type"] == "box", method == "chain")
 
 
 def _noul(evidence: Evidence, question: str, instructions: str, raw: Mapping[str, Any]) -> LabelQuestion:

@@ -202,6 +202,26 @@ def test_pictures_are_pointed_on_and_judged(http: httpx.Client) -> None:
     assert (answer.status_code, answer.json()["error"]["param"]) == (422, "questions.none.image")
 
 
+def test_places_as_digits(http: httpx.Client) -> None:
+    questions = {
+        "point": {"type": "point", "method": "chain", "instructions": "the red button"},
+        "box": {"type": "box", "method": "chain", "instructions": "the red button"},
+    }
+    body = http.post("/v1/decide", json={"state": [picture((255, 0, 0))], "questions": questions}).json()
+    assert body["usage"]["output_tokens"] == 6 + 12
+    point, box = body["answers"]["point"], body["answers"]["box"]
+    assert point["found"]
+    assert point["pixels"] == [int(share * 64) for share in point["normalized"]]
+    left, top, right, bottom = point["region"]
+    assert left <= point["pixels"][0] < right
+    assert top <= point["pixels"][1] < bottom
+    assert 0 <= box["x0"] < box["x1"] <= 64
+    assert 0 <= box["y0"] < box["y1"] <= 64
+    bad = {"point": questions["point"] | {"method": "guess"}}
+    answer = http.post("/v1/decide", json={"state": [picture((255, 0, 0))], "questions": bad})
+    assert (answer.status_code, answer.json()["error"]["param"]) == (422, "questions.point.method")
+
+
 @pytest.mark.parametrize("part", [PICTURE, {"type": "text", "text": 5}], ids=["picture", "text"])
 def test_a_broken_part_of_the_state_is_refused_before_any_work(http: httpx.Client, part: dict) -> None:
     questions = {"dark": {"type": "noul", "instructions": "Is it dark?"}}

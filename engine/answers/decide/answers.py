@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from engine.answers.decide.questions import PLACE_DIGITS
 from engine.messages import EngineError
 
 
@@ -16,7 +18,7 @@ class Answer:
 
     probabilities: np.ndarray
     """float64, over the options in their order (they sum to 1; those of a Multi do not); [true] for a Noul; [digits,
-    10] for a Number."""
+    10] for a Number or a Place."""
     mass: float
     """The labels' share of the whole vocabulary's probability, the least over all readings. Little means that the model
     wanted to say something else."""
@@ -29,6 +31,34 @@ class Answer:
     def best(self) -> int:
         """Index of the likeliest option."""
         return int(self.probabilities.argmax())
+
+
+@dataclass(frozen=True)
+class Located:
+    """A Place as shares of the picture's sides: ``edges`` are left, top, right and bottom, of a point those of its
+    uncertainty. ``spread``: standard deviations across and down. ``confidence``: how likely the tenths of the sides are
+    that it begins in."""
+
+    middle: tuple[float, float]
+    edges: tuple[float, float, float, float]
+    spread: tuple[float, float]
+    confidence: float
+
+
+def located(digits: np.ndarray) -> Located:
+    """What the digits of a Place [6 or 12, 10] say."""
+    chains = digits.reshape(-1, PLACE_DIGITS, 10)
+    read = [number(list(chain), fraction=True) for chain in chains]
+    half = 0.5 * 10.0**-PLACE_DIGITS  # a number stands for the middle of its thousandth
+    values, spreads = [value + half for value, _ in read], [spread for _, spread in read]
+    confidence = math.prod(float(chain[0].max()) for chain in chains)
+    if len(read) == 4:
+        (left, right), (top, bottom) = sorted(values[::2]), sorted(values[1::2])
+        spread = (math.hypot(*spreads[::2]) / 2, math.hypot(*spreads[1::2]) / 2)
+        return Located(((left + right) / 2, (top + bottom) / 2), (left, top, right, bottom), spread, confidence)
+    (x, y), (across, down) = values, spreads
+    edges = (max(0.0, x - across), max(0.0, y - down), min(1.0, x + across), min(1.0, y + down))
+    return Located((x, y), edges, (across, down), confidence)
 
 
 @dataclass

@@ -16,7 +16,7 @@ import numpy as np
 from engine.answers.asking import Cancelled, run_all
 from engine.answers.decide.answers import Answer, Decision, number, softmax
 from engine.answers.decide.prompts import Prompts, Reading, State, shared
-from engine.answers.decide.questions import Choice, Multi, Noul, Number, Question, Score
+from engine.answers.decide.questions import Choice, Multi, Noul, Number, Place, Question, Score
 from engine.messages import EngineError, ReadRequest, RequestClass, RequestError, label_of
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class _Asker:
             fault = next((found for _, found in own if isinstance(found, EngineError)), None)
             if fault is not None:
                 self.decision.answers[question.id] = fault
-            elif isinstance(question, Number):
+            elif isinstance(question, Number | Place):
                 self.decision.answers[question.id] = self._number(question, own[0][0], own[0][1])
             else:
                 self.decision.answers[question.id] = _combined(question, own)
@@ -105,7 +105,9 @@ class _Asker:
         best = np.sort(softmax(logprobs)[0])[-2:]
         return bool(best[1] - best[0] < CLOSE)
 
-    def _number(self, question: Number, reading: Reading, logprobs: np.ndarray | EngineError) -> Answer | EngineError:
+    def _number(
+        self, question: Number | Place, reading: Reading, logprobs: np.ndarray | EngineError
+    ) -> Answer | EngineError:
         digits: list[np.ndarray] = []
         mass = 1.0
         while isinstance(logprobs, np.ndarray):
@@ -114,6 +116,8 @@ class _Asker:
             mass = min(mass, held)
             if len(digits) == question.digits:
                 self.decision.output_tokens += question.digits
+                if isinstance(question, Place):
+                    return Answer(np.stack(digits), mass)
                 value, uncertainty = number(digits, fraction=question.fraction)
                 return Answer(np.stack(digits), mass, value, uncertainty)
             chain = self._prompts.digit(question, [int(place.argmax()) for place in digits])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.answers.decide.labels import labels, words
-from engine.answers.decide.questions import Choice, Multi, Number, Question
+from engine.answers.decide.questions import PLACE_DIGITS, Choice, Multi, Number, Place, Question
 from engine.loader import Loaded
 from engine.messages import Prompt
 
@@ -46,7 +46,7 @@ class Prompts:
             return [self._judged(question, text, (index,)) for index, text in enumerate(asked)]
         if isinstance(question, Choice):
             return [self.lettered(question, question.texts, tuple(range(len(question.texts))))]
-        if isinstance(question, Number):
+        if isinstance(question, Number | Place):
             return [self.digit(question, ())]
         if question.true is None or question.false is None:
             return [self._judged(question, question.instructions, (0, 1))]
@@ -62,15 +62,26 @@ class Prompts:
         body = f"{question.instructions}\n{listed}\nAnswer with the letter only."
         return Reading(question, self._prompt(body), tuple(token for _, token in named), order)
 
-    def digit(self, question: Number, chosen: Sequence[int]) -> Reading:
+    def digit(self, question: Number | Place, chosen: Sequence[int]) -> Reading:
         """The next digit behind those chosen."""
-        tokens = tuple(self._loaded.tokenizer.encode(str(digit))[-1] for digit in range(10))
-        what = "a decimal number from 0 to 1" if question.fraction else "a whole number"
-        body = f"{question.instructions}\nAnswer with {what} of {question.digits} digits and nothing else."
-        prompt = self._prompt(body)
-        begun = self._loaded.tokenizer.encode("0.") if question.fraction else []
-        ids = (*prompt.ids, *begun, *(tokens[digit] for digit in chosen))
-        return Reading(question, replace(prompt, ids=ids), tokens, tuple(range(10)))
+        encode = self._loaded.tokenizer.encode
+        tokens = tuple(encode(str(digit))[-1] for digit in range(10))
+        if isinstance(question, Place):
+            keys = ", ".join(f'"{name}"' for name in question.names)
+            asked = f"Answer with {{{keys}}} as JSON, each from 000 (left, top) to 999 (right, bottom)."
+            written = {
+                place * PLACE_DIGITS: f'{"," if place else "{"}"{name}":' for place, name in enumerate(question.names)
+            }
+        else:
+            what = "a decimal number from 0 to 1" if question.fraction else "a whole number"
+            asked = f"Answer with {what} of {question.digits} digits and nothing else."
+            written = {0: "0."} if question.fraction else {}
+        prompt = self._prompt(f"{question.instructions}\n{asked}")
+        ids = list(prompt.ids)
+        for place in range(len(chosen) + 1):
+            ids += encode(written[place]) if place in written else []
+            ids += [tokens[digit] for digit in chosen[place : place + 1]]
+        return Reading(question, replace(prompt, ids=tuple(ids)), tokens, tuple(range(10)))
 
     def _judged(self, question: Question, text: str, order: tuple[int, ...]) -> Reading:
         if self._yes_no is not None:

@@ -9,6 +9,7 @@ from engine.answers.decide.labels import MOST
 from engine.messages import RequestError
 
 MOST_DIGITS = 9
+PLACE_DIGITS = 3
 
 
 class QuestionError(RequestError):
@@ -82,7 +83,28 @@ class Number:
             )
 
 
-Question = Noul | Choice | Number
+@dataclass(frozen=True)
+class Place:
+    """Where something is on the state's picture: of its middle ``x`` and ``y``, or of its ``box`` the four edges, each
+    three digits from 000 (left, top) to 999 (right, bottom), written one after the other in one chain."""
+
+    id: str
+    instructions: str
+    box: bool = False
+
+    def __post_init__(self) -> None:
+        _check_instructions(self.id, self.instructions)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("x0", "y0", "x1", "y1") if self.box else ("x", "y")
+
+    @property
+    def digits(self) -> int:
+        return PLACE_DIGITS * len(self.names)
+
+
+Question = Noul | Choice | Number | Place
 
 
 def _check_instructions(question: str, instructions: str) -> None:

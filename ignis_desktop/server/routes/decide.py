@@ -14,10 +14,10 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
 from engine import Engine
-from engine.answers.decide import Answer, Choice, Multi, Noul, Number, Score, decide
+from engine.answers.decide import Answer, Choice, Multi, Noul, Number, Place, Score, decide, located
 from engine.answers.decide.prompts import State
 from engine.answers.locate import locate
-from engine.answers.point import PointAnswer, Screen
+from engine.answers.point import Screen
 from engine.messages import EngineError, RequestClass
 from ignis_desktop.server.bodies import ClassedBody, documented, read_body
 from ignis_desktop.server.errors import ApiError
@@ -25,7 +25,7 @@ from ignis_desktop.server.evidence import Evidence
 from ignis_desktop.server.guard import client_name
 from ignis_desktop.server.images import Picture, decode_picture
 from ignis_desktop.server.locate_json import locate_json
-from ignis_desktop.server.places import box_pixels, place_json
+from ignis_desktop.server.places import Placed, box_pixels, chained, place_json
 from ignis_desktop.server.questions import Checked, LabelQuestion, LocateQuestion, PointQuestion, check, fault
 from ignis_desktop.server.state import state_of
 
@@ -100,8 +100,8 @@ def check_all(
         if isinstance(question, LocateQuestion) and not info.locate:
             message = f"{info.name} has no heads for locating, so it cannot answer locate questions."
             raise fault(question.id, "type", message, "locate_not_supported")
-        if isinstance(question, PointQuestion) and not info.point:
-            message = f"{info.name} has no pointing heads, so it cannot find things on pictures."
+        if isinstance(question, PointQuestion) and not question.chain and not info.point:
+            message = f"{info.name} has no pointing heads, so it finds things on pictures by method chain alone."
             raise fault(question.id, "type", message, "pointing_not_supported")
     wanted = {question.image for question in questions if isinstance(question, PointQuestion)}
     if any(isinstance(question, LabelQuestion) and question.within is None for question in questions):
@@ -141,6 +141,8 @@ class Answers:
         for question in questions:
             if isinstance(question, LocateQuestion):
                 self._guarded([question.id], partial(self._locate, question))
+            elif isinstance(question, PointQuestion) and question.chain:
+                self._guarded([question.id], partial(self._chain, question))
             elif isinstance(question, PointQuestion):
                 pictures.setdefault(question.image, []).append(question)
         for image, asked in pictures.items():
@@ -230,16 +232,38 @@ class Answers:
             self._observe("point", answer.found, answer.ms / 1000)
             self.input_tokens += answer.input_tokens
             self.cached_tokens += answer.cached_tokens
-            self.answers[question.id] = _place_json(question, answer, screen)
+            self.answers[question.id] = _place_json(question, answer, screen.width, screen.height)
+
+    def _chain(self, question: PointQuestion) -> None:
+        began = time.perf_counter()
+        image = self.pictures[question.image].image
+        decision = decide(
+            self.engine,
+            [{"type": "image", "image": image}],
+            [Place(question.id, question.instructions, question.box)],
+            request_class=self.request_class,
+            client=self.client,
+            cancelled=self.stop,
+        )
+        self.input_tokens += decision.input_tokens
+        self.cached_tokens += decision.cached_tokens
+        self.output_tokens += decision.output_tokens
+        answer = decision.answers[question.id]
+        if isinstance(answer, EngineError):
+            raise answer
+        seconds = time.perf_counter() - began
+        self._observe("point", True, seconds)
+        place = chained(located(answer.probabilities), *image.original_size, ms=seconds * 1000)
+        self.answers[question.id] = _place_json(question, place, *image.original_size)
 
 
-def _place_json(question: PointQuestion, answer: PointAnswer, screen: Screen) -> dict[str, Any]:
-    box = box_pixels(answer, screen.width, screen.height)
-    place = place_json(answer, screen.width, screen.height)
+def _place_json(question: PointQuestion, answer: Placed, width: int, height: int) -> dict[str, Any]:
+    box = box_pixels(answer, width, height)
+    place = place_json(answer, width, height)
     if not question.box:
         return {"type": "point", **place, "region": box}
     edges = dict(zip(("x0", "y0", "x1", "y1"), box, strict=True))
-    sides = (screen.width, screen.height) * 2
+    sides = (width, height) * 2
     shares = [round(edge / side, 6) for edge, side in zip(box, sides, strict=True)]
     return {"type": "box", **edges, **place, "normalized": shares}
 

@@ -8,9 +8,10 @@ from PIL import Image
 
 from engine import Engine
 from engine.answers.asking import CancelledError
-from engine.answers.decide import Choice, Multi, Noul, Number, Score, decide
+from engine.answers.decide import Choice, Multi, Noul, Number, Place, Score, decide, located
 from engine.answers.decide.answers import number, softmax
 from engine.answers.decide.labels import labels
+from engine.answers.decide.prompts import Prompts
 from engine.answers.decide.questions import QuestionError
 from engine.messages import EngineError, RequestError
 from engine.sample.sampler import Sampler
@@ -123,6 +124,34 @@ def test_a_chain_of_digits() -> None:
     assert number([sure[3], sure[5]], fraction=True) == (pytest.approx(0.35), 0)
     half = (sure[4] + sure[6]) / 2
     assert number([sure[1], half], fraction=False) == (14, pytest.approx(2**0.5))
+
+
+def test_a_place_is_one_chain_of_digits(tiny: Engine, passes: Passes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Sampler, "sample", lambda *_, **__: pytest.fail("a token was sampled"))
+    image = tiny.prepare_image(Image.fromarray(np.full((64, 64, 3), 90, np.uint8)))
+    decision = decide(tiny, [{"type": "image", "image": image}], [Place("save", "the Save button")])
+    answer = decision.answers["save"]
+    assert not isinstance(answer, EngineError)
+    assert (decision.output_tokens, answer.probabilities.shape) == (6, (6, 10))
+    # Each digit is read behind what was written before it, and only that is read again.
+    chosen = [str(place.argmax()) for place in answer.probabilities]
+    last = Prompts(tiny.loaded, [{"type": "image", "image": image}]).digit(Place("save", "?"), list(map(int, chosen)))
+    written = tiny.tokenizer.decode(list(last.prompt.ids)).rpartition("{")[2]
+    assert written == f'"x":{"".join(chosen[:3])},"y":{"".join(chosen[3:])}'
+    assert max(sum(run.length for run in runs) for runs in passes.runs[-5:]) <= len('d,"y":')
+
+
+def test_where_the_digits_of_a_place_point() -> None:
+    sure = np.eye(10)
+    point = located(np.stack([sure[d] for d in (2, 5, 0, 9, 9, 9)]))
+    assert point.middle == pytest.approx((0.2505, 0.9995))
+    assert (point.spread, point.confidence) == ((0, 0), 1)
+    unsure = located(np.stack([(sure[2] + sure[4]) / 2, *(sure[d] for d in (5, 0, 9, 9, 9))]))
+    assert (unsure.spread[0], unsure.confidence) == (pytest.approx(0.1414, abs=1e-4), 0.5)
+    assert unsure.edges == pytest.approx((0.1091, 0.9995, 0.3919, 0.9995), abs=1e-4)
+    box = located(np.stack([sure[d] for d in (8, 0, 0, 1, 0, 0, 4, 0, 0, 3, 0, 0)]))  # right edge first
+    assert box.edges == pytest.approx((0.4005, 0.1005, 0.8005, 0.3005))
+    assert box.middle == pytest.approx((0.6005, 0.2005))
 
 
 def test_a_state_with_a_picture(tiny: Engine) -> None:
