@@ -34,7 +34,7 @@ def dense_linear(x: Tensor, weight: Tensor, dtype: torch.dtype = torch.bfloat16,
     if x.shape[0] > MOST_COLUMNS:
         return F.linear(x, weight).to(dtype)
     out = torch.empty(x.shape[0], weight.shape[0], dtype=dtype, device=x.device)
-    if weight.shape[0] <= _FEW_ROWS and x.shape[0] <= 16:
+    if weight.shape[0] <= _FEW_ROWS and weight.shape[1] <= 8192:
         _launch_rows(x, weight, out, dependent)
     else:
         launch_tiles(x, weight, None, out, dependent)
@@ -107,10 +107,10 @@ def _check(x: Tensor, weight: Tensor, dtype: torch.dtype) -> None:
 
 def _launch_rows(x: Tensor, weight: Tensor, out: Tensor, dependent: bool) -> None:
     n, k = weight.shape
-    rows = 2
-    _rows_kernel[(triton.cdiv(n, rows),)](
+    columns = min(8, triton.next_power_of_2(x.shape[0]))
+    _rows_kernel[(triton.cdiv(n, 2), triton.cdiv(x.shape[0], columns))](
         x, weight, out, x.shape[0], x.stride(0), out.stride(0), n, k,
-        ROWS=rows, K=triton.next_power_of_2(k), num_warps=8, **overlap(dependent, x),
+        COLUMNS=columns, K=triton.next_power_of_2(k), num_warps=16 if columns == 8 else 8, **overlap(dependent, x),
     )  # fmt: skip
 
 
@@ -127,8 +127,8 @@ class Tiling:
 def tiling(rows: int, columns: int, quantized: bool) -> Tiling:
     """The fastest for a matrix of so many rows. Codes are widened in registers, which goes well with ``mma.sync``: two
     warps keep Triton from taking ``wgmma``."""
-    if rows < 16384 or columns <= 16:
-        return Tiling(32, 4, 4)
+    if columns <= 16:
+        return Tiling(32, 2, 4 if quantized else 5)
     return Tiling(64, 2, 4, k=64) if quantized else Tiling(128, 4, 3, k=64)
 
 
@@ -151,21 +151,25 @@ def launch_tiles(
 
 @triton.jit(do_not_specialize=["count"])
 def _rows_kernel(  # type: ignore[no-untyped-def]
-    x, weight, out, count, x_stride, out_stride, n, k, ROWS: tl.constexpr, K: tl.constexpr, DEPENDENT: tl.constexpr
+    x, weight, out, count, x_stride, out_stride, n, k, COLUMNS: tl.constexpr, K: tl.constexpr, DEPENDENT: tl.constexpr
 ):
-    """A few whole rows of the matrix, held in registers, with one column of x after the other."""
+    """Two whole rows of the matrix with some columns of x, everything in registers: all loads are on their way at
+    once, those of the matrix before the kernel that makes x has ended."""
     if DEPENDENT:
         tl.extra.cuda.gdc_launch_dependents()
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    row = tl.program_id(0) * 2
     i = tl.arange(0, K)
-    inside = (row < n)[:, None] & (i < k)[None, :]
-    w = tl.load(weight + row[:, None] * k + i[None, :], mask=inside, other=0.0)
+    upper = tl.load(weight + row * k + i, mask=i < k, other=0.0)
+    lower = tl.load(weight + (row + 1) * k + i, mask=(i < k) & (row + 1 < n), other=0.0)
     if DEPENDENT:
         tl.extra.cuda.gdc_wait()
-    for column in range(count):
-        value = tl.load(x + column * x_stride + i, mask=i < k, other=0.0).to(tl.float32)
-        total = tl.sum(w.to(tl.float32) * value[None, :], axis=1)
-        tl.store(out + column * out_stride + row, total.to(out.dtype.element_ty), mask=row < n)
+    column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    inside = (column < count)[:, None] & (i < k)[None, :]
+    values = tl.load(x + column[:, None] * x_stride + i[None, :], mask=inside, other=0.0).to(tl.float32)
+    at = out + column * out_stride + row
+    tl.store(at, tl.sum(values * upper.to(tl.float32)[None, :], axis=1).to(out.dtype.element_ty), mask=column < count)
+    total = tl.sum(values * lower.to(tl.float32)[None, :], axis=1).to(out.dtype.element_ty)
+    tl.store(at + 1, total, mask=(column < count) & (row + 1 < n))
 
 
 @triton.jit(do_not_specialize=["count"])

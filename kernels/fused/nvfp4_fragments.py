@@ -53,24 +53,24 @@ _OPERANDS = gl.constexpr(",".join(["=&r"] * 32 + ["r"] * 16))
 
 
 @gluon.jit
-def word_offsets(blocks, WARPS: gl.constexpr):  # type: ignore[no-untyped-def]
+def word_offsets(k, WARPS: gl.constexpr):  # type: ignore[no-untyped-def]
     """Where a chunk's words stand, [2 (b), 32 · WARPS, 4 (r, w)], counted from the tile's first; a lane's are
-    2 × 16 consecutive bytes."""
+    2 × 16 consecutive bytes. The next chunk's are 256 words on."""
     LAYOUT: gl.constexpr = gl.BlockedLayout([2, 1, 4], [1, 32, 1], [1, WARPS, 1], [2, 1, 0])
     b = gl.arange(0, 2, gl.SliceLayout(1, gl.SliceLayout(2, LAYOUT)))
     lane = gl.arange(0, 32 * WARPS, gl.SliceLayout(0, gl.SliceLayout(2, LAYOUT)))
     word = gl.arange(0, 4, gl.SliceLayout(0, gl.SliceLayout(1, LAYOUT)))
-    fragment = lane // 32 * (blocks * 1024) + lane % 32 * 4
+    fragment = lane // 32 * (2 * k) + lane % 32 * 4
     return (b * 128)[:, None][:, :, None] + fragment[None, :][:, :, None] + word[None, :][:, None, :]
 
 
 @gluon.jit
-def scale_offsets(blocks, WARPS: gl.constexpr):  # type: ignore[no-untyped-def]
-    """Where a unit's scale words stand, [32 · WARPS, 4 (r, h)]."""
-    LAYOUT: gl.constexpr = gl.BlockedLayout([1, 4], [32, 1], [WARPS, 1], [1, 0])
+def scale_offsets(k, WARPS: gl.constexpr):  # type: ignore[no-untyped-def]
+    """Where the scale words of two chunks stand, [32 · WARPS, 2 (r)]; the next two chunks' are 64 words on."""
+    LAYOUT: gl.constexpr = gl.BlockedLayout([1, 2], [32, 1], [WARPS, 1], [1, 0])
     lane = gl.arange(0, 32 * WARPS, gl.SliceLayout(1, LAYOUT))
-    word = gl.arange(0, 4, gl.SliceLayout(0, LAYOUT))
-    return (lane // 32 * (blocks * 128) + lane % 32 * 4)[:, None] + word[None, :]
+    r = gl.arange(0, 2, gl.SliceLayout(0, LAYOUT))
+    return (lane // 32 * (k // 4) + lane % 32 * 2)[:, None] + r[None, :]
 
 
 @gluon.jit

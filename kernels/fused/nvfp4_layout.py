@@ -17,7 +17,7 @@ operation decodes two weights. Within half i:
 with M = 0x81C081C0: what is left is a pair of bfloat16 numbers, value · 2⁻¹²⁶ (the largest, 6, is the pattern 111
 across the exponent's last bit and the mantissa's first two).
 
-Scales: int32 [out/16][in/512][g 8][t 4][r 2][h 2], four scales each: byte 2l + b is that of c = 2h + l, in an unsigned
+Scales: int32 [out/16][in/512][h 2][g 8][t 4][r 2], four scales each: byte 2l + b is that of c = 2h + l, in an unsigned
 E5M3 with exponent bias 16, so that subnormals are gone: byte · 16 + 0x6000 is the bfloat16 number scale · 2⁸¹. A zero
 scale has no such form: its weights are zero instead. The product of the two is exact in bfloat16 (two significant bits
 times four) and 2⁻⁴⁵ of what it stands for; ``factors`` make up for that and hold the matrix's own scale.
@@ -174,7 +174,7 @@ def pack_scales(bits: Tensor) -> Tensor:
     table[:8] = torch.tensor([56, 56, 64, 68, 72, 74, 76, 78])
     small = table.to(torch.uint8).to(bits.device)[bits.int()]
     small = small.view(bits.shape[0] // TILE, 2, 8, -1, 2, 2, 2, 4)  # T r g k h l b t
-    return small.permute(0, 3, 2, 7, 1, 4, 5, 6).reshape(-1).view(torch.int32)
+    return small.permute(0, 3, 4, 2, 7, 1, 5, 6).reshape(-1).view(torch.int32)
 
 
 def dequantize(weight: NVFP4Weight, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -207,8 +207,8 @@ def decode_words(words: Tensor) -> Tensor:
 
 def decode_scales(scales: Tensor, columns: int) -> Tensor:
     """int32 scale words → bfloat16 [rows, columns / 16] of scale · 2⁸¹."""
-    small = scales.contiguous().view(torch.uint8).view(-1, columns // BLOCK, 8, 4, 2, 2, 2, 2)  # T k g t r h l b
-    small = small.permute(0, 4, 2, 1, 5, 6, 7, 3).reshape(-1, columns // 16)
+    small = scales.contiguous().view(torch.uint8).view(-1, columns // BLOCK, 2, 8, 4, 2, 2, 2)  # T k h g t r l b
+    small = small.permute(0, 5, 3, 1, 2, 6, 7, 4).reshape(-1, columns // 16)
     return (small.to(torch.int16) * 16 + 0x6000).view(torch.bfloat16)
 
 
@@ -263,8 +263,8 @@ def _pack_kernel(codes, bits, words, scales, rows, columns, blocks):  # type: ig
     live = tl.load(bits + row.to(tl.int64) * (columns // 16) + column // 16, mask=inside, other=0)
     tl.store(words + fragment.to(tl.int64) * 1024 + i, _shuffle(tl.where(live == 0, 0, eights)))
     i = tl.arange(0, 128)
-    row = top + ((i >> 1) & 1) * 8 + ((i >> 4) & 7)
-    column = left + (i & 1) * 256 + ((i >> 2) & 3) * 16
+    row = top + (i & 1) * 8 + ((i >> 3) & 7)
+    column = left + (i >> 6) * 256 + ((i >> 1) & 3) * 16
     word = tl.zeros([128], tl.int32)
     for byte in tl.static_range(4):
         at = column + (byte >> 1) * 128 + (byte & 1) * 64

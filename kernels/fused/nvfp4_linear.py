@@ -6,7 +6,7 @@ eight columns, and up to 64 for ``wgmma`` on SM90, for ``mma.sync`` beside share
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from kernels.fused.activations import arrange, natural
 from kernels.fused.launch import overlap
-from kernels.fused.nvfp4_layout import BLOCK, ROWS, NVFP4Weight, dequantize
+from kernels.fused.nvfp4_layout import NVFP4Weight, dequantize
 from kernels.fused.partial import Partial, slot_count
 from kernels.registry import interpreted, use_triton
 
@@ -27,15 +27,15 @@ MOST_COLUMNS = 64
 class Plan:
     """How one launch goes."""
 
-    kernel: Literal["registers", "shared", "stream", "split", "persistent"]
+    kernel: Literal["registers", "shared", "stream", "persistent"]
     columns: int
     """That a program multiplies with: a power of two, at least as many as there are."""
     programs: int
-    stages: int = 0
-    """Chunks of activations on their way at once."""
+    unit: int = 512
+    """Columns of the matrix in a unit of work."""
     warps: int = 4
-    pair: int = 1
-    """Chunks that are copied at once."""
+    stages: int = 0
+    """Copies of activations on their way at once."""
     registers: int | None = None
     """A cap, so that as many programs as planned run at once."""
 
@@ -53,25 +53,20 @@ def plan(rows: int, k: int, columns: int, processors: int, capability: int) -> P
         processors: streaming multiprocessors of the card.
         capability: 90 for SM90.
     """
-    tiles, blocks = rows // ROWS, k // BLOCK
     if columns <= 8:
-        return Plan("registers", 8, min(tiles * blocks, 4 * processors))
-    if capability != 90:
+        how = Plan("registers", 8, 4 * processors, unit=256)
+    elif capability != 90:
         wide, resident = (16, 4) if columns <= 16 else (32, 3) if columns <= 32 else (64, 2)
-        return Plan("shared", wide, min(tiles * blocks, resident * processors), stages=4 if wide == 16 else 3)
-    if columns <= 16:
-        return Plan("stream", 16, min(tiles * blocks, 4 * processors), stages=4, registers=128)
-    return Plan("split", 32 if columns <= 32 else 64, tiles * _split(tiles, blocks, 3 * processors), stages=3)
-
-
-def _split(tiles: int, blocks: int, resident: int) -> int:
-    """Programs for each tile such that full waves of ``resident`` programs waste least."""
-
-    def cost(split: int) -> float:
-        waves = -(-tiles * split // resident)
-        return waves * (-(-blocks // split) + 1.0)  # one unit's time to start and to end a program
-
-    return min(range(1, min(4, blocks) + 1), key=cost)
+        how = Plan("shared", wide, resident * processors, stages=4 if wide == 16 else 3)
+    elif columns <= 16:
+        how = Plan("stream", 16, 4 * processors, stages=4, registers=128)
+    elif columns <= 32:
+        how = Plan("persistent", 32, 3 * processors, warps=4, stages=2, registers=168)
+    elif rows % 128 == 0:
+        how = Plan("persistent", 64, 2 * processors, unit=256, warps=8, stages=2, registers=128)
+    else:
+        how = Plan("persistent", 64, 3 * processors, unit=256, warps=4, stages=2, registers=168)
+    return replace(how, programs=min(how.programs, rows // how.tile * (k // how.unit)))
 
 
 def nvfp4_linear(
@@ -108,7 +103,8 @@ def nvfp4_linear(
         raise ValueError(f"Activations of {count} columns are multiplied as they are, not in the fragments' order.")
     if k != x.shape[1] or fragments > in_fragments:
         x = arrange(x, k, fragments=fragments and not in_fragments, dependent=dependent)
-    layout = (slot_count(rows // how.tile, k // BLOCK, how.programs), how.tile, k // BLOCK, how.programs)
+    blocks = k // how.unit
+    layout = (slot_count(rows // how.tile, blocks, how.programs), how.tile, blocks, how.programs)
     size = layout[0] * count * rows
     if workspace is None:
         workspace = torch.empty(size, dtype=torch.float32, device=x.device)
@@ -134,7 +130,7 @@ def wants_fragments(weight: NVFP4Weight, columns: int, device: torch.device) -> 
 def workspace_size(weight: NVFP4Weight, columns: int, device: torch.device) -> int:
     """float32 numbers that a product with so many columns writes at most."""
     how = _plan_for(weight, columns, device)
-    return slot_count(weight.rows // how.tile, weight.columns // BLOCK, how.programs) * columns * weight.rows
+    return slot_count(weight.rows // how.tile, weight.columns // how.unit, how.programs) * columns * weight.rows
 
 
 def _plan_for(weight: NVFP4Weight, columns: int, device: torch.device) -> Plan:
@@ -167,12 +163,8 @@ def _launch(how: Plan, x: Tensor, weight: NVFP4Weight, values: Tensor, slot_stri
         nvfp4_shared.shared_kernel[grid](x, *operands, COLUMNS=how.columns, STAGES=how.stages, **flags)
     elif how.kernel == "stream":
         nvfp4_wgmma.stream_kernel[grid](x, *operands, COLUMNS=how.columns, STAGES=how.stages, **flags)
-    elif how.kernel == "persistent":
+    else:
         nvfp4_wgmma.persistent_kernel[grid](
             nvfp4_wgmma.describe(x, how.columns), *operands,
-            COLUMNS=how.columns, STAGES=how.stages, PAIR=how.pair, **flags,
+            COLUMNS=how.columns, STAGES=how.stages, HALVES=how.unit // 256, **flags,
         )  # fmt: skip
-    else:
-        split = how.programs // (weight.rows // how.tile)
-        described = nvfp4_wgmma.describe(x, how.columns)
-        nvfp4_wgmma.split_kernel[grid](described, *operands, split, COLUMNS=how.columns, STAGES=how.stages, **flags)

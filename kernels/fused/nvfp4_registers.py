@@ -56,19 +56,28 @@ def registers_kernel(  # type: ignore[no-untyped-def]
     B: gl.constexpr = gl.DotOperandLayout(1, MMA, 2)
     if DEPENDENT:
         gdc_launch_dependents()
-    blocks = k // 512
+    blocks = k // 256
     units = out // (16 * WARPS) * blocks
     start = gl.program_id(0) * units // gl.num_programs(0)
     stop = (gl.program_id(0) + 1) * units // gl.num_programs(0)
     tile = start // blocks
     block = start - tile * blocks
-    at = words + (tile * WARPS * blocks + block) * 1024 + word_offsets(blocks, WARPS)
-    scale_at = scales + (tile * WARPS * blocks + block) * 128 + scale_offsets(blocks, WARPS)
+    at = words + (tile * (WARPS * 2 * k) + block * 512) + word_offsets(k, WARPS)
+    scale_at = scales + (tile * (WARPS * k // 4) + block * 64) + scale_offsets(k, WARPS)
+    # Two units are on their way; that after next starts this much further on, more at a tile's end.
+    jump = (WARPS - 1) * blocks
     w0 = gl.load(at, cache_modifier=".cg")
     w1 = gl.load(at + 256, cache_modifier=".cg")
-    w2 = gl.load(at + 512, cache_modifier=".cg")
-    w3 = gl.load(at + 768, cache_modifier=".cg")
-    s = gl.load(scale_at, cache_modifier=".cg")
+    s0 = gl.load(scale_at, cache_modifier=".cg")
+    ahead = block + 1
+    step = gl.where(ahead == blocks, jump + 1, 1)
+    ahead = gl.where(ahead == blocks, 0, ahead)
+    at += step * 512
+    scale_at += step * 64
+    more = start + 1 < stop
+    w2 = gl.load(at, mask=more, cache_modifier=".cg")
+    w3 = gl.load(at + 256, mask=more, cache_modifier=".cg")
+    s1 = gl.load(scale_at, mask=more, cache_modifier=".cg")
     factor = load_factors(factors, tile, MMA, WARPS)
     # Weights do not change, so they are on their way before the kernel that makes x has ended.
     if DEPENDENT:
@@ -81,43 +90,50 @@ def registers_kernel(  # type: ignore[no-untyped-def]
     x_offsets += i[None, :][:, None, :]
     even = gl.zeros([16 * WARPS, 8], gl.float32, MMA)
     odd = gl.zeros([16 * WARPS, 8], gl.float32, MMA)
-    for unit in range(start, stop):
-        last = block == blocks - 1
-        more = unit + 1 < stop
-        step = gl.where(last, (WARPS - 1) * blocks + 1, 1)
-        at += step * 1024
-        scale_at += step * 128
-        sh0, sh1 = gl.split(s.reshape([32 * WARPS, 2, 2]))
-        for c in gl.static_range(4):
-            x0, x1, x2, x3, x4, x5, x6, x7 = _as_columns(gl.load(x + block * 512 + (x_offsets + c * 128)), B)
-            # The next unit's words take the place of those just decoded.
-            if c == 0:
-                a = decode(w0, sh0, 0, WARPS)
-                w0 = gl.load(at, mask=more, cache_modifier=".cg")
-            elif c == 1:
-                a = decode(w1, sh0, 1, WARPS)
-                w1 = gl.load(at + 256, mask=more, cache_modifier=".cg")
-            elif c == 2:
-                a = decode(w2, sh1, 0, WARPS)
-                w2 = gl.load(at + 512, mask=more, cache_modifier=".cg")
-            else:
-                a = decode(w3, sh1, 1, WARPS)
-                w3 = gl.load(at + 768, mask=more, cache_modifier=".cg")
-                s = gl.load(scale_at, mask=more, cache_modifier=".cg")
-            even = mma_v2(as_operand(a[0], A, WARPS), x0, even)
-            odd = mma_v2(as_operand(a[1], A, WARPS), x1, odd)
-            even = mma_v2(as_operand(a[2], A, WARPS), x2, even)
-            odd = mma_v2(as_operand(a[3], A, WARPS), x3, odd)
-            even = mma_v2(as_operand(a[4], A, WARPS), x4, even)
-            odd = mma_v2(as_operand(a[5], A, WARPS), x5, odd)
-            even = mma_v2(as_operand(a[6], A, WARPS), x6, even)
-            odd = mma_v2(as_operand(a[7], A, WARPS), x7, odd)
-        if last or (not more):
-            store_slot(even + odd, factor, values, tile, blocks, units, columns, slot_stride, out, MMA, 8, WARPS)
-            even = gl.zeros([16 * WARPS, 8], gl.float32, MMA)
-            odd = gl.zeros([16 * WARPS, 8], gl.float32, MMA)
-            tile += 1
-            if more:
-                factor = load_factors(factors, tile, MMA, WARPS)
-            block = -1
-        block += 1
+    for pair in range(start, stop, 2):
+        for half in gl.static_range(2):
+            unit = pair + half
+            if unit < stop:
+                ahead += 1
+                step = gl.where(ahead == blocks, jump + 1, 1)
+                ahead = gl.where(ahead == blocks, 0, ahead)
+                at += step * 512
+                scale_at += step * 64
+                more = unit + 2 < stop
+                for c in gl.static_range(2):
+                    x0, x1, x2, x3, x4, x5, x6, x7 = _as_columns(gl.load(x + block * 256 + (x_offsets + c * 128)), B)
+                    # The words after next take the place of those just decoded.
+                    if half == 0:
+                        if c == 0:
+                            a = decode(w0, s0, 0, WARPS)
+                            w0 = gl.load(at, mask=more, cache_modifier=".cg")
+                        else:
+                            a = decode(w1, s0, 1, WARPS)
+                            w1 = gl.load(at + 256, mask=more, cache_modifier=".cg")
+                            s0 = gl.load(scale_at, mask=more, cache_modifier=".cg")
+                    else:
+                        if c == 0:
+                            a = decode(w2, s1, 0, WARPS)
+                            w2 = gl.load(at, mask=more, cache_modifier=".cg")
+                        else:
+                            a = decode(w3, s1, 1, WARPS)
+                            w3 = gl.load(at + 256, mask=more, cache_modifier=".cg")
+                            s1 = gl.load(scale_at, mask=more, cache_modifier=".cg")
+                    even = mma_v2(as_operand(a[0], A, WARPS), x0, even)
+                    odd = mma_v2(as_operand(a[1], A, WARPS), x1, odd)
+                    even = mma_v2(as_operand(a[2], A, WARPS), x2, even)
+                    odd = mma_v2(as_operand(a[3], A, WARPS), x3, odd)
+                    even = mma_v2(as_operand(a[4], A, WARPS), x4, even)
+                    odd = mma_v2(as_operand(a[5], A, WARPS), x5, odd)
+                    even = mma_v2(as_operand(a[6], A, WARPS), x6, even)
+                    odd = mma_v2(as_operand(a[7], A, WARPS), x7, odd)
+                if (block == blocks - 1) or (unit + 1 == stop):
+                    total = even + odd
+                    store_slot(total, factor, values, tile, blocks, units, columns, slot_stride, out, MMA, 8, WARPS)
+                    even = gl.zeros([16 * WARPS, 8], gl.float32, MMA)
+                    odd = gl.zeros([16 * WARPS, 8], gl.float32, MMA)
+                    tile += 1
+                    if unit + 1 < stop:
+                        factor = load_factors(factors, tile, MMA, WARPS)
+                    block = -1
+                block += 1

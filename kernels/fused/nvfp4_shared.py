@@ -31,13 +31,14 @@ def shared_kernel(  # type: ignore[no-untyped-def]
     stop = (gl.program_id(0) + 1) * units // gl.num_programs(0)
     tile = start // blocks
     block = start - tile * blocks
-    at = words + (tile * WARPS * blocks + block) * 1024 + word_offsets(blocks, WARPS)
-    scale_at = scales + (tile * WARPS * blocks + block) * 128 + scale_offsets(blocks, WARPS)
+    at = words + (tile * WARPS * blocks + block) * 1024 + word_offsets(k, WARPS)
+    scale_at = scales + (tile * WARPS * blocks + block) * 128 + scale_offsets(k, WARPS)
     w0 = gl.load(at, cache_modifier=".cg")
     w1 = gl.load(at + 256, cache_modifier=".cg")
     w2 = gl.load(at + 512, cache_modifier=".cg")
     w3 = gl.load(at + 768, cache_modifier=".cg")
-    s = gl.load(scale_at, cache_modifier=".cg")
+    s0 = gl.load(scale_at, cache_modifier=".cg")
+    s1 = gl.load(scale_at + 64, cache_modifier=".cg")
     factor = load_factors(factors, tile, MMA, WARPS)
     if DEPENDENT:
         gdc_wait()
@@ -64,21 +65,21 @@ def shared_kernel(  # type: ignore[no-untyped-def]
         step = gl.where(last, (WARPS - 1) * blocks + 1, 1)
         at += step * 1024
         scale_at += step * 128
-        sh0, sh1 = gl.split(s.reshape([32 * WARPS, 2, 2]))
         for c in gl.static_range(4):
             if c == 0:
-                a = decode(w0, sh0, 0, WARPS)
+                a = decode(w0, s0, 0, WARPS)
                 w0 = gl.load(at, mask=more, cache_modifier=".cg")
             elif c == 1:
-                a = decode(w1, sh0, 1, WARPS)
+                a = decode(w1, s0, 1, WARPS)
                 w1 = gl.load(at + 256, mask=more, cache_modifier=".cg")
+                s0 = gl.load(scale_at, mask=more, cache_modifier=".cg")
             elif c == 2:
-                a = decode(w2, sh1, 0, WARPS)
+                a = decode(w2, s1, 0, WARPS)
                 w2 = gl.load(at + 512, mask=more, cache_modifier=".cg")
             else:
-                a = decode(w3, sh1, 1, WARPS)
+                a = decode(w3, s1, 1, WARPS)
                 w3 = gl.load(at + 768, mask=more, cache_modifier=".cg")
-                s = gl.load(scale_at, mask=more, cache_modifier=".cg")
+                s1 = gl.load(scale_at + 64, mask=more, cache_modifier=".cg")
             async_copy.wait_group(STAGES - 2)
             here = ring.index(stage % STAGES)
             for d in gl.static_range(8):

@@ -77,7 +77,7 @@ def _unpack_kernel(words, scales, factors, out, rows, columns, blocks, DEPENDENT
     word = tl.load(words + fragment * 1024 + i)
     lane = (i >> 2) & 31
     c, b, r, w = i >> 8, (i >> 7) & 1, (i >> 1) & 1, i & 1
-    scale = tl.load(scales + fragment * 128 + lane * 4 + r * 2 + (c >> 1))
+    scale = tl.load(scales + fragment * 128 + (c >> 1) * 64 + lane * 2 + r)
     scale = ((scale >> (8 * (2 * (c & 1) + b))) & 0xFF) * 16 + 0x6000
     scale = (scale << 16).to(tl.float32, bitcast=True)
     factor = tl.load(factors + tile)

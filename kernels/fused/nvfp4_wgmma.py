@@ -64,13 +64,14 @@ def stream_kernel(  # type: ignore[no-untyped-def]
     stop = (gl.program_id(0) + 1) * units // gl.num_programs(0)
     tile = start // blocks
     block = start - tile * blocks
-    at = words + (tile * WARPS * blocks + block) * 1024 + word_offsets(blocks, WARPS)
-    scale_at = scales + (tile * WARPS * blocks + block) * 128 + scale_offsets(blocks, WARPS)
+    at = words + (tile * WARPS * blocks + block) * 1024 + word_offsets(k, WARPS)
+    scale_at = scales + (tile * WARPS * blocks + block) * 128 + scale_offsets(k, WARPS)
     w0 = gl.load(at, cache_modifier=".cg")
     w1 = gl.load(at + 256, cache_modifier=".cg")
     w2 = gl.load(at + 512, cache_modifier=".cg")
     w3 = gl.load(at + 768, cache_modifier=".cg")
-    s = gl.load(scale_at, cache_modifier=".cg")
+    s0 = gl.load(scale_at, cache_modifier=".cg")
+    s1 = gl.load(scale_at + 64, cache_modifier=".cg")
     factor = load_factors(factors, tile, MMA, WARPS)
     if DEPENDENT:
         gdc_wait()
@@ -98,21 +99,21 @@ def stream_kernel(  # type: ignore[no-untyped-def]
         step = gl.where(last, (WARPS - 1) * blocks + 1, 1)
         at += step * 1024
         scale_at += step * 128
-        sh0, sh1 = gl.split(s.reshape([32 * WARPS, 2, 2]))
         for c in gl.static_range(4):
             if c == 0:
-                a = decode(w0, sh0, 0, WARPS)
+                a = decode(w0, s0, 0, WARPS)
                 w0 = gl.load(at, mask=more, cache_modifier=".cg")
             elif c == 1:
-                a = decode(w1, sh0, 1, WARPS)
+                a = decode(w1, s0, 1, WARPS)
                 w1 = gl.load(at + 256, mask=more, cache_modifier=".cg")
+                s0 = gl.load(scale_at, mask=more, cache_modifier=".cg")
             elif c == 2:
-                a = decode(w2, sh1, 0, WARPS)
+                a = decode(w2, s1, 0, WARPS)
                 w2 = gl.load(at + 512, mask=more, cache_modifier=".cg")
             else:
-                a = decode(w3, sh1, 1, WARPS)
+                a = decode(w3, s1, 1, WARPS)
                 w3 = gl.load(at + 768, mask=more, cache_modifier=".cg")
-                s = gl.load(scale_at, mask=more, cache_modifier=".cg")
+                s1 = gl.load(scale_at + 64, mask=more, cache_modifier=".cg")
             operand = as_wide_operand(a, A, WARPS)
             accumulator = warpgroup_mma_wait(0, deps=[pending])
             async_copy.wait_group(STAGES - 2)
@@ -144,182 +145,103 @@ def stream_kernel(  # type: ignore[no-untyped-def]
     async_copy.wait_group(0)
 
 
-@gluon.jit(do_not_specialize=["columns", "split"])
-def split_kernel(  # type: ignore[no-untyped-def]
-    x, words, scales, factors, values, columns, slot_stride, out, k, split,
-    COLUMNS: gl.constexpr, WARPS: gl.constexpr, STAGES: gl.constexpr, DEPENDENT: gl.constexpr,
-):  # fmt: skip
-    """Many columns: a program does one of the ``split`` parts of one tile's columns, activations by the tensor memory
-    engine. That is the sharing of units in :mod:`kernels.fused.partial` for ``split`` programs a tile."""
-    MMA: gl.constexpr = gl.NVMMADistributedLayout(
-        version=[3, 0], warps_per_cta=[WARPS, 1], instr_shape=[16, COLUMNS, 16]
-    )
-    A: gl.constexpr = gl.DotOperandLayout(0, MMA, 2)
-    SHARED: gl.constexpr = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=2)
-    BYTES: gl.constexpr = COLUMNS * 256
-    if DEPENDENT:
-        gdc_launch_dependents()
-    blocks = k // 512
-    tile = gl.program_id(0) // split
-    part = gl.program_id(0) - tile * split
-    start = part * blocks // split
-    stop = (part + 1) * blocks // split
-    at = words + (tile * WARPS * blocks + start) * 1024 + word_offsets(blocks, WARPS)
-    scale_at = scales + (tile * WARPS * blocks + start) * 128 + scale_offsets(blocks, WARPS)
-    w0 = gl.load(at, cache_modifier=".cg")
-    w1 = gl.load(at + 256, cache_modifier=".cg")
-    w2 = gl.load(at + 512, cache_modifier=".cg")
-    w3 = gl.load(at + 768, cache_modifier=".cg")
-    s = gl.load(scale_at, cache_modifier=".cg")
-    factor = load_factors(factors, tile, MMA, WARPS)
-    ring = gl.allocate_shared_memory(gl.bfloat16, [STAGES, COLUMNS, 128], SHARED)
-    ready = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
-    for stage in gl.static_range(STAGES):
-        mbarrier.init(ready.index(stage), count=1)
-    if DEPENDENT:
-        gdc_wait()
-    barrier()
-    chunks = (stop - start) * 4
-    for stage in gl.static_range(STAGES - 1):
-        if stage < chunks:
-            mbarrier.expect(ready.index(stage), BYTES)
-            tma.async_copy_global_to_shared(x, [0, start * 512 + stage * 128], ready.index(stage), ring.index(stage))
-    chunk = 0
-    pending = warpgroup_mma_init(gl.zeros([16 * WARPS, COLUMNS], gl.float32, MMA))
-    for block in range(start, stop):
-        more = block + 1 < stop
-        at += 1024
-        scale_at += 128
-        c0, c1, c2, c3, cs = w0, w1, w2, w3, s
-        if more:
-            w0 = gl.load(at, cache_modifier=".cg")
-            w1 = gl.load(at + 256, cache_modifier=".cg")
-            w2 = gl.load(at + 512, cache_modifier=".cg")
-            w3 = gl.load(at + 768, cache_modifier=".cg")
-            s = gl.load(scale_at, cache_modifier=".cg")
-        sh0, sh1 = gl.split(cs.reshape([32 * WARPS, 2, 2]))
-        for c in gl.static_range(4):
-            if c == 0:
-                a = decode(c0, sh0, 0, WARPS)
-            elif c == 1:
-                a = decode(c1, sh0, 1, WARPS)
-            elif c == 2:
-                a = decode(c2, sh1, 0, WARPS)
-            else:
-                a = decode(c3, sh1, 1, WARPS)
-            operand = as_wide_operand(a, A, WARPS)
-            accumulator = warpgroup_mma_wait(0, deps=[pending])
-            # All warps have read the previous chunk: its place is free for the one STAGES − 1 ahead.
-            barrier()
-            ahead = chunk + STAGES - 1
-            if ahead < chunks:
-                slot = ahead % STAGES
-                mbarrier.expect(ready.index(slot), BYTES)
-                tma.async_copy_global_to_shared(x, [0, start * 512 + ahead * 128], ready.index(slot), ring.index(slot))
-            mbarrier.wait(ready.index(chunk % STAGES), (chunk // STAGES) & 1)
-            here = ring.index(chunk % STAGES).permute((1, 0))
-            pending = warpgroup_mma(operand, here, accumulator, is_async=True)
-            chunk += 1
-    total = warpgroup_mma_wait(0, deps=[pending])
-    units = gl.num_programs(0) // split * blocks
-    store_slot(total, factor, values, tile, blocks, units, columns, slot_stride, out, MMA, COLUMNS, WARPS)
+@gluon.jit
+def _copy_two(x, column, ready, ring, stage, BYTES: gl.constexpr):  # type: ignore[no-untyped-def]
+    """Start to copy two chunks of activations."""
+    mbarrier.expect(ready.index(stage), BYTES)
+    tma.async_copy_global_to_shared(x, [0, column], ready.index(stage), ring.index(stage * 2))
+    tma.async_copy_global_to_shared(x, [0, column + 128], ready.index(stage), ring.index(stage * 2 + 1))
 
 
 @gluon.jit(do_not_specialize=["columns"])
 def persistent_kernel(  # type: ignore[no-untyped-def]
     x, words, scales, factors, values, columns, slot_stride, out, k,
-    COLUMNS: gl.constexpr, WARPS: gl.constexpr, STAGES: gl.constexpr, PAIR: gl.constexpr, DEPENDENT: gl.constexpr,
+    COLUMNS: gl.constexpr, WARPS: gl.constexpr, STAGES: gl.constexpr, HALVES: gl.constexpr, DEPENDENT: gl.constexpr,
 ):  # fmt: skip
-    """Units shared as in :mod:`kernels.fused.partial`, activations by the tensor memory engine, PAIR chunks at once."""
+    """Units of HALVES · 256 columns shared as in :mod:`kernels.fused.partial`; activations by the tensor memory engine,
+    two chunks at once."""
     MMA: gl.constexpr = gl.NVMMADistributedLayout(
         version=[3, 0], warps_per_cta=[WARPS, 1], instr_shape=[16, COLUMNS, 16]
     )
     A: gl.constexpr = gl.DotOperandLayout(0, MMA, 2)
     SHARED: gl.constexpr = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=2)
-    BYTES: gl.constexpr = COLUMNS * 256 * PAIR
+    BYTES: gl.constexpr = COLUMNS * 512
     if DEPENDENT:
         gdc_launch_dependents()
-    blocks = k // 512
+    blocks = k // (256 * HALVES)
     units = out // (16 * WARPS) * blocks
     start = gl.program_id(0) * units // gl.num_programs(0)
     stop = (gl.program_id(0) + 1) * units // gl.num_programs(0)
     first = start // blocks
     last = (stop - 1) // blocks
     block = start - first * blocks
-    at = words + (first * WARPS * blocks + block) * 1024 + word_offsets(blocks, WARPS)
-    scale_at = scales + (first * WARPS * blocks + block) * 128 + scale_offsets(blocks, WARPS)
+    at = words + (first * (WARPS * 2 * k) + block * (512 * HALVES)) + word_offsets(k, WARPS)
+    scale_at = scales + (first * (WARPS * k // 4) + block * (64 * HALVES)) + scale_offsets(k, WARPS)
     w0 = gl.load(at, cache_modifier=".cg")
     w1 = gl.load(at + 256, cache_modifier=".cg")
-    w2 = gl.load(at + 512, cache_modifier=".cg")
-    w3 = gl.load(at + 768, cache_modifier=".cg")
-    s = gl.load(scale_at, cache_modifier=".cg")
-    ring = gl.allocate_shared_memory(gl.bfloat16, [STAGES * PAIR, COLUMNS, 128], SHARED)
+    s0 = gl.load(scale_at, cache_modifier=".cg")
+    if HALVES == 2:
+        w2 = gl.load(at + 512, cache_modifier=".cg")
+        w3 = gl.load(at + 768, cache_modifier=".cg")
+        s1 = gl.load(scale_at + 64, cache_modifier=".cg")
+    ring = gl.allocate_shared_memory(gl.bfloat16, [STAGES * 2, COLUMNS, 128], SHARED)
     ready = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     for stage in gl.static_range(STAGES):
         mbarrier.init(ready.index(stage), count=1)
     if DEPENDENT:
         gdc_wait()
     barrier()
-    steps = (stop - start) * (4 // PAIR)
-    column = block * 512
+    steps = (stop - start) * HALVES
+    column = block * (256 * HALVES)
     for stage in gl.static_range(STAGES - 1):
         if stage < steps:
-            mbarrier.expect(ready.index(stage), BYTES)
-            for i in gl.static_range(PAIR):
-                tma.async_copy_global_to_shared(
-                    x, [0, column + i * 128], ready.index(stage), ring.index(stage * PAIR + i)
-                )
-            column += 128 * PAIR
+            _copy_two(x, column, ready, ring, stage, BYTES)
+            column += 256
             if column == k:
                 column = 0
     step = 0
     pending = warpgroup_mma_init(gl.zeros([16 * WARPS, COLUMNS], gl.float32, MMA))
     for tile in range(first, last + 1):
+        bottom = gl.maximum(start - tile * blocks, 0)
         top = gl.minimum(stop - tile * blocks, blocks)
-        for block in range(gl.maximum(start - tile * blocks, 0), top):
+        for block in range(bottom, top):
             jump = gl.where(block == blocks - 1, (WARPS - 1) * blocks + 1, 1)
             more = (block + 1 < top) | (tile < last)
-            at += jump * 1024
-            scale_at += jump * 128
-            sh0, sh1 = gl.split(s.reshape([32 * WARPS, 2, 2]))
-            for c in gl.static_range(4):
+            at += jump * (512 * HALVES)
+            scale_at += jump * (64 * HALVES)
+            for c in gl.static_range(2 * HALVES):
                 if c == 0:
-                    a = decode(w0, sh0, 0, WARPS)
+                    a = decode(w0, s0, 0, WARPS)
                     w0 = gl.load(at, mask=more, cache_modifier=".cg")
                 elif c == 1:
-                    a = decode(w1, sh0, 1, WARPS)
+                    a = decode(w1, s0, 1, WARPS)
                     w1 = gl.load(at + 256, mask=more, cache_modifier=".cg")
+                    s0 = gl.load(scale_at, mask=more, cache_modifier=".cg")
                 elif c == 2:
-                    a = decode(w2, sh1, 0, WARPS)
+                    a = decode(w2, s1, 0, WARPS)
                     w2 = gl.load(at + 512, mask=more, cache_modifier=".cg")
                 else:
-                    a = decode(w3, sh1, 1, WARPS)
+                    a = decode(w3, s1, 1, WARPS)
                     w3 = gl.load(at + 768, mask=more, cache_modifier=".cg")
-                    s = gl.load(scale_at, mask=more, cache_modifier=".cg")
+                    s1 = gl.load(scale_at + 64, mask=more, cache_modifier=".cg")
                 operand = as_wide_operand(a, A, WARPS)
                 accumulator = warpgroup_mma_wait(0, deps=[pending])
-                if c % PAIR == 0:
+                if c % 2 == 0:
+                    # All warps have read the chunks before: their place is free for those STAGES − 1 steps ahead.
                     barrier()
                     ahead = step + STAGES - 1
                     if ahead < steps:
-                        slot = ahead % STAGES
-                        mbarrier.expect(ready.index(slot), BYTES)
-                        for i in gl.static_range(PAIR):
-                            tma.async_copy_global_to_shared(
-                                x, [0, column + i * 128], ready.index(slot), ring.index(slot * PAIR + i)
-                            )
-                        column += 128 * PAIR
+                        _copy_two(x, column, ready, ring, ahead % STAGES, BYTES)
+                        column += 256
                         if column == k:
                             column = 0
                     mbarrier.wait(ready.index(step % STAGES), (step // STAGES) & 1)
-                here = ring.index(step % STAGES * PAIR + c % PAIR).permute((1, 0))
+                here = ring.index(step % STAGES * 2 + c % 2).permute((1, 0))
                 if c == 0:
-                    pending = warpgroup_mma(
-                        operand, here, accumulator, use_acc=block != gl.maximum(start - tile * blocks, 0), is_async=True
-                    )
+                    pending = warpgroup_mma(operand, here, accumulator, use_acc=block != bottom, is_async=True)
                 else:
                     pending = warpgroup_mma(operand, here, accumulator, is_async=True)
-                if c % PAIR == PAIR - 1:
+                if c % 2 == 1:
                     step += 1
         total = warpgroup_mma_wait(0, deps=[pending])
         factor = load_factors(factors, tile, MMA, WARPS)

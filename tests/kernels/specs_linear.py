@@ -29,9 +29,18 @@ def specialisations() -> Iterator[Specialisation]:
         nvfp4_wgmma.stream_kernel, NVFP4, constants, registers=128, unaligned=["columns"], targets=[90]
     )
     for columns in (32, 64):
-        types = NVFP4 | {"x": f"tensordesc<bf16[{columns}, 128],{nvfp4_wgmma.SHARED!r}>", "split": "i32"}
-        constants = {"COLUMNS": columns, "WARPS": 4, "STAGES": 3, "DEPENDENT": True}
-        yield Specialisation(nvfp4_wgmma.split_kernel, types, constants, unaligned=["columns", "split"], targets=[90])
+        how = plan(34816, 5120, columns, 132, 90)
+        types = NVFP4 | {"x": f"tensordesc<bf16[{columns}, 128],{nvfp4_wgmma.SHARED!r}>"}
+        constants = {"COLUMNS": columns, "WARPS": how.warps, "STAGES": how.stages, "HALVES": how.unit // 256}
+        yield Specialisation(
+            nvfp4_wgmma.persistent_kernel,
+            types,
+            constants | {"DEPENDENT": True},
+            warps=how.warps,
+            registers=how.registers,
+            unaligned=["columns"],
+            targets=[90],
+        )
     yield Specialisation(
         nvfp4_unpack._unpack_kernel,
         WEIGHT | {"out": "*bf16", "rows": "i32", "columns": "i32", "blocks": "i32"},
@@ -53,21 +62,21 @@ def specialisations() -> Iterator[Specialisation]:
     yield Specialisation(
         dense_linear._rows_kernel,
         DENSE | {"out": "*bf16"},
-        {"ROWS": 2, "K": 8192, "DEPENDENT": True},
-        warps=8,
+        {"COLUMNS": 8, "K": 8192, "DEPENDENT": True},
+        warps=16,
         unaligned=["count"],
     )
     for columns in (8, 64):
         for quantized in (False, True):
-            how = dense_linear.tiling(248320, columns, quantized)
+            tiling = dense_linear.tiling(248320, columns, quantized)
             yield Specialisation(
                 dense_linear._tiles_kernel,
                 DENSE | ({"weight": "*u8", "scale": "*fp32"} if quantized else {}),
                 ({"SCALE": "row"} if quantized else {"SCALE": "none", "scale": None})
-                | {"ROWS": how.rows, "COLUMNS": max(16, columns), "K": how.k, "EVEN": True}
+                | {"ROWS": tiling.rows, "COLUMNS": max(16, columns), "K": tiling.k, "EVEN": True}
                 | {"INTERPRET": False, "DEPENDENT": True},
-                warps=how.warps,
-                stages=how.stages,
+                warps=tiling.warps,
+                stages=tiling.stages,
                 unaligned=["count"],
             )
     yield Specialisation(

@@ -8,7 +8,7 @@ import torch
 from engine.checkpoint.quantize import PackedNVFP4
 from engine.checkpoint.quantize import dequantize as dequantize_packed
 from kernels.fused.activations import arrange, fragment_column, fragment_position, natural
-from kernels.fused.nvfp4_layout import BLOCK, ROWS, pack_nvfp4
+from kernels.fused.nvfp4_layout import pack_nvfp4
 from kernels.fused.nvfp4_linear import nvfp4_linear, plan
 from kernels.fused.partial import slot_count
 from tests.kernels.compare import assert_close, randn
@@ -61,8 +61,7 @@ def test_arrange(width: int, columns: int, fragments: bool, triton: bool, monkey
 def test_plans_share_all_units_and_few_slots(columns: int, processors: int, capability: int) -> None:
     for rows, k in SHAPES:
         how = plan(rows, k, columns, processors, capability)
-        tiles, blocks = rows // ROWS, k // BLOCK
+        tiles, blocks = rows // how.tile, k // how.unit
         assert how.columns >= min(columns, 8)
+        assert rows % how.tile == 0
         assert 1 <= slot_count(tiles, blocks, how.programs) <= blocks
-        if how.kernel == "split":
-            assert how.programs % tiles == 0

@@ -11,7 +11,6 @@ from ignis_desktop.bench.gpu.case import Case, Launch
 from kernels.fused.activations import arrange
 from kernels.fused.dense_linear import Tiling, dense_linear, fp8_linear, launch_tiles
 from kernels.fused.nvfp4_layout import (
-    ROWS,
     NVFP4Weight,
     dequantize,
     empty_nvfp4,
@@ -59,37 +58,19 @@ def cases(quick: bool) -> Iterator[Case]:
 
 def _plans() -> Iterator[Case]:
     """Other ways to launch the same, to choose among."""
-    for columns in (1, 8, 64):
-        for tiling in (
-            Tiling(32, 4, 3),
-            Tiling(64, 4, 4, 64),
-            Tiling(128, 4, 3, 64),
-            Tiling(32, 2, 5),
-            Tiling(128, 4, 3),
-        ):
-            yield _dense(f"head × {columns}: {tiling}", *HEAD, columns, 0, tiling)
-        for tiling in (Tiling(64, 2, 4), Tiling(32, 4, 5), Tiling(32, 2, 4), Tiling(128, 4, 3), Tiling(128, 8, 4, 64)):
+    for columns in (16, 64):
+        for tiling in (Tiling(64, 2, 3), Tiling(64, 2, 3, 64), Tiling(128, 4, 4, 64), Tiling(256, 8, 3, 64)):
             yield _fp8(f"FP8 head × {columns}: {tiling}", *HEAD, columns, 0, tiling)
     cores = torch.cuda.get_device_properties(0).multi_processor_count
     for name, (out, k, _) in SHAPES.items():
-        tiles = out // ROWS
-        ways = [(16, Plan("stream", 16, 3 * cores, stages=4)), (16, Plan("stream", 16, 4 * cores, 4, registers=128))]
-        ways += [(16, Plan("split", 16, tiles * split, stages=3)) for split in (2, 3, 4)]
-        ways += [(32, Plan("stream", 32, 3 * cores, stages=4))]
-        ways += [(32, Plan("split", 32, tiles * split, stages=3)) for split in (1, 2, 3, 4)]
-        ways += [(64, Plan("split", 64, tiles * split, stages=3)) for split in (1, 2, 3, 4)]
-        ways += [(64, Plan("split", 64, tiles * split, stages=2)) for split in (2, 3)]
+        ways = [Plan("registers", 8, programs * cores, unit=256) for programs in (3, 4)]
         for columns in (16, 32, 64):
-            ways.append((columns, Plan("persistent", columns, 2 * cores, 2, 8, 2, 128)))
-            ways.append((columns, Plan("persistent", columns, 2 * cores, 3, 8, 1, 128)))
-            ways.append((columns, Plan("persistent", columns, 3 * cores, 3, 4, 1, 168)))
-        # What cards without wgmma do.
-        for columns, resident, stages in ((16, 4, 4), (32, 3, 3), (64, 2, 3)):
-            ways.append((columns, Plan("shared", columns, resident * cores, stages)))
-        for columns, plan in ways:
-            way = f"{plan.kernel} {plan.programs}p {plan.stages}s {plan.warps}w {plan.pair} {plan.registers or ''}"
-            if plan.kernel != "split" or plan.programs >= cores:
-                yield _case(f"{name} × {columns}: {way}", out, k, columns, 0, plan=plan, area="linear plans")
+            for unit in (256, 512):
+                ways.append(Plan("persistent", columns, 4 * cores, unit, 4, 2, 128))
+                ways.append(Plan("persistent", columns, 3 * cores, unit, 4, 2, 168))
+                ways.append(Plan("persistent", columns, 2 * cores, unit, 8, 2, 128))
+        for how in ways:
+            yield _case(f"{name} × {how.columns}: {how}", out, k, how.columns, 0, plan=how, area="linear plans")
 
 
 def _dense(name: str, out: int, k: int, columns: int, per_round: float, chosen: Tiling | None = None) -> Case:
@@ -186,7 +167,7 @@ def _case(
 def _make(out: int, k: int, columns: int, seed: int, natural: bool, plan: Plan | None) -> Made:
     weight = random_weight(out, k, seed)
     x = torch.randn(columns, k, device="cuda").bfloat16()
-    fragments = not natural and (plan is not None or wants_fragments(weight, columns, x.device))
+    fragments = not natural and (plan.kernel != "registers" if plan else wants_fragments(weight, columns, x.device))
     given = arrange(x, k, fragments=True) if fragments else x
     workspace = None
     if plan is None:
