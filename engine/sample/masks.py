@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -60,8 +61,11 @@ class Masks:
             self._bits.copy_(self._staged, non_blocking=True)
         return held, faults
 
-    def allowed(self, lanes: list[int]) -> Tensor:
-        """bool [len(lanes), V]: the tokens that may come next."""
+    def banned(self, lanes: list[int]) -> Tensor:
+        """bool [len(lanes), V]: the tokens that may not come next."""
+        if self._bits.device.type == "cpu":  # an order of magnitude faster than shifting
+            packed = (~self._bits[lanes]).numpy().view(np.uint8)
+            return torch.from_numpy(np.unpackbits(packed, axis=1, bitorder="little")[:, : self._vocabulary].view(bool))
         places = torch.arange(BITS, dtype=torch.int32, device=self._bits.device)
         bits = self._bits[lanes, :, None] >> places
-        return (bits & 1).flatten(1)[:, : self._vocabulary].bool()
+        return ((bits & 1) == 0).flatten(1)[:, : self._vocabulary]

@@ -84,6 +84,7 @@ class Sampler:
         self._reduction = torch.zeros(lanes, vocabulary, device=device)
         """Presence and frequency penalties less biases: what to take off each logit of a lane."""
         self._masks = Masks(lanes, vocabulary, device)
+        self._never = torch.tensor(float("-inf"), device=device)
         self._lanes: dict[int, _Lane] = {}
 
     @property
@@ -179,9 +180,13 @@ class Sampler:
             return scores, {}
         row_of = {lane: row for row, lane in enumerate(lanes)}
         held, faults = self._masks.bring(guides)
-        if held:
-            rows = torch.tensor([row_of[lane] for lane in held], device=scores.device)
-            scores = scores.index_copy(0, rows, scores[rows].masked_fill(~self._masks.allowed(held), float("-inf")))
+        if held == list(lanes):
+            scores = torch.where(self._masks.banned(held), self._never, scores)
+        elif held:
+            scores = scores.clone()
+            for lane, banned in zip(held, self._masks.banned(held), strict=True):
+                row = scores[row_of[lane]]
+                torch.where(banned, self._never, row, out=row)
         return scores, {row_of[lane]: error for lane, error in faults.items()}
 
     def _advance(self, ids: Sequence[int], lanes: Sequence[int], states: Sequence[_Lane]) -> None:
