@@ -90,15 +90,17 @@ class Grammars:
 
         Raises:
             RequestError: it does not compile.
+            EngineError: llguidance is not installed.
         """
         with self._lock:
             compiled = self._compiled.get(grammar)
             if compiled is not None:
                 self._compiled.move_to_end(grammar)
                 return Matcher(compiled.deep_copy(), self._end_ids)
+        words = self._vocabulary_of_bytes()
         from llguidance import LLMatcher
 
-        compiled = LLMatcher(self._vocabulary_of_bytes(), LLMatcher.grammar_from_lark(grammar), log_level=0)
+        compiled = LLMatcher(words, LLMatcher.grammar_from_lark(grammar), log_level=0)
         if compiled.is_error():
             raise RequestError(_reason(compiled.get_error()), code="invalid_grammar")
         with self._lock:
@@ -121,12 +123,13 @@ class Grammars:
         _require_library()
         from llguidance import LLTokenizer, TokenizerWrapper
 
+        if not self._end_ids:
+            raise RequestError("This model has no end token, so no grammar can say where an answer ends.")
         with self._lock:
             if self._words is None:
-                tokens = self._tokenizer.token_bytes
-                source = _Source(
-                    self._tokenizer, [*tokens, *[b""] * (self._vocabulary - len(tokens))], self._end_ids[0]
-                )
+                tokens = self._tokenizer.token_bytes[: self._vocabulary]
+                tokens = [*tokens, *[b""] * (self._vocabulary - len(tokens))]
+                source = _Source(self._tokenizer, tokens, self._end_ids[0])
                 self._words = LLTokenizer(TokenizerWrapper(source), n_vocab=self._vocabulary, eos_token=self._end_ids)
             return self._words
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from engine.messages import RequestError, SamplingParams
+from engine.messages import EngineError, RequestError, SamplingParams
 from engine.sample.grammar import Grammars
 from engine.sample.guide import Guide, ThinkingBudget
 from engine.sample.sampler import Sampler
@@ -255,6 +256,19 @@ def test_a_grammar_that_does_not_compile(words: Vocabulary) -> None:
     with pytest.raises(RequestError, match="cannot be held to") as refused:
         words.grammars.matcher("start: (")
     assert refused.value.code == "invalid_grammar"
+
+
+def test_without_the_library_nothing_but_grammars_is_missing(
+    words: Vocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "llguidance", None)
+    grammars = Grammars(words.tokenizer, words.ends, words.size)
+    for ask in (lambda: grammars.check_schema({}), lambda: grammars.matcher("start: /a/")):
+        with pytest.raises(EngineError, match="pip install llguidance"):
+            ask()
+    sampler = Sampler(1, words.size, "cpu")
+    sampler.begin(0, HOT, [], 0)
+    assert not sampler.sample(torch.zeros(1, words.size), [0]).faults
 
 
 def test_text_in_added_tokens_is_no_text(words: Vocabulary) -> None:
