@@ -14,13 +14,13 @@ from tests.kernels.test_nvfp4_layout import random_part
 
 
 @pytest.mark.parametrize("triton", [False, True])
-@pytest.mark.parametrize("scale", [2.0**-7, 0.0123, 3.7])
+@pytest.mark.parametrize("scale", [2.0**-7, 3.7])
 def test_unpacked_rows_are_the_checkpoints(triton: bool, scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IGNIS_KERNELS", "triton" if triton else "reference")
-    part = random_part(168, 528, seed=1, scale=scale)
+    part = random_part(88, 528, seed=1, scale=scale)
     weight = pack_nvfp4(*part)
     exact = dequantize_packed(PackedNVFP4(*part))
-    for start, rows in ((0, 168), (64, 70)):
+    for start, rows in ((0, 88), (64, 20)):
         out = unpack_nvfp4(weight, torch.full((rows, 528), float("nan"), dtype=torch.bfloat16), start)
         expected = exact[start : start + rows].bfloat16()
         if not triton:  # whose interpreter cuts float32 off where the card rounds
