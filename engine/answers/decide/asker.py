@@ -74,7 +74,7 @@ class _Asker:
         first = [reading for question in questions for reading in self._prompts.readings(question)]
         marked = shared([reading.prompt for reading in first])
         first = [replace(reading, prompt=prompt) for reading, prompt in zip(first, marked, strict=True)]
-        results = self._read(first)
+        results = self._read([_continued(r) if isinstance(r.question, Number | Place) else r for r in first])
         close = [
             (reading, result)
             for reading, result in zip(first, results, strict=True)
@@ -121,8 +121,8 @@ class _Asker:
                 value, uncertainty = number(digits, fraction=question.fraction)
                 return Answer(np.stack(digits), mass, value, uncertainty)
             chain = self._prompts.digit(question, [int(place.argmax()) for place in digits])
-            marks = (*reading.prompt.marks, len(chain.prompt.ids))  # each digit starts from the one before it
-            (logprobs,) = self._read([replace(chain, prompt=replace(chain.prompt, marks=marks))])
+            chain = replace(chain, prompt=replace(chain.prompt, marks=reading.prompt.marks))
+            (logprobs,) = self._read([_continued(chain)])
         return logprobs
 
     def _read(self, readings: Sequence[Reading]) -> list[np.ndarray | EngineError]:
@@ -154,6 +154,12 @@ class _Asker:
             label=label_of(reading.question.instructions),
             deadline=self._deadline,
         )
+
+
+def _continued(reading: Reading) -> Reading:
+    """With a mark at its end, where the next digit starts from."""
+    prompt = reading.prompt
+    return replace(reading, prompt=replace(prompt, marks=(*prompt.marks, len(prompt.ids))))
 
 
 def _texts(question: Question) -> tuple[str, ...]:
