@@ -10,13 +10,13 @@ order and applies the gate. How many splits there are is fixed with the launch, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from kernels.fused import card
 from kernels.fused.dot import dot
 from kernels.fused.fp8 import load_rows
 from kernels.fused.launch import overlap
@@ -47,20 +47,28 @@ def paged_decode_reference(
     plan: Plan | None = None,
     dependent: bool = False,
 ) -> Tensor:
-    """:func:`paged_decode` in plain torch, lane by lane in float32."""
+    """:func:`paged_decode` in plain torch."""
     lanes = _check(q, gate, pool, table, past)
-    count, heads, dim = q.shape
-    columns = count // lanes
-    out = torch.empty(count, heads, dim, device=q.device)
-    for lane, old in enumerate(past.tolist()):
-        keys, values = (x.float() for x in pool.gather(table[lane], old + columns))
-        own = q[lane * columns : (lane + 1) * columns].float().view(columns, pool.heads, -1, dim)
-        scores = torch.einsum("tkgd,skd->kgts", own, keys) * dim**-0.5
-        seen = torch.arange(old + columns, device=q.device) <= old + torch.arange(columns, device=q.device)[:, None]
-        weights = scores.masked_fill_(~seen, float("-inf")).softmax(-1)
-        mixed = torch.einsum("kgts,skd->tkgd", weights, values)
-        out[lane * columns : (lane + 1) * columns] = mixed.reshape(columns, heads, dim)
-    return (out.view(count, -1) * gate.float().sigmoid()).to(q.dtype)
+    columns = len(q) // lanes
+    starts = range(0, len(q), columns)
+    return torch.cat(
+        [
+            plain_run(q[s : s + columns], gate[s : s + columns], pool, table[s // columns], int(past[s // columns]))
+            for s in starts
+        ]
+    )
+
+
+def plain_run(q: Tensor, gate: Tensor, pool: LayerPool, pages: Tensor, past: int) -> Tensor:
+    """Consecutive tokens of one lane in plain torch, in float32: [T, Hq · D] in q's type."""
+    columns, heads, dim = q.shape
+    keys, values = (x.float() for x in pool.gather(pages, past + columns))
+    own = q.float().view(columns, pool.heads, -1, dim)
+    scores = torch.einsum("tkgd,skd->kgts", own, keys) * dim**-0.5
+    seen = torch.arange(past + columns, device=q.device) <= past + torch.arange(columns, device=q.device)[:, None]
+    weights = scores.masked_fill_(~seen, float("-inf")).softmax(-1)
+    mixed = torch.einsum("kgts,skd->tkgd", weights, values).reshape(columns, heads * dim)
+    return (mixed * gate.float().sigmoid()).to(q.dtype)
 
 
 def paged_decode(
@@ -100,7 +108,7 @@ def paged_decode(
     count, heads, dim = q.shape
     columns = count // lanes
     if plan is None:
-        plan = decode_plan(lanes, columns, heads, pool, _processors(q.device), small=_small(q.device))
+        plan = decode_plan(lanes, columns, heads, pool, card.processors(q.device), roomy=card.roomy(q.device))
     splits, tile = plan.splits, min(plan.tile, pool.page)
     parts = torch.empty(count, heads, splits, dim, dtype=torch.float32, device=q.device)
     sums = torch.empty(count, heads, splits, dtype=torch.float32, device=q.device)
@@ -130,7 +138,8 @@ def paged_decode(
         num_stages=plan.stages,
         **launch,
     )
-    part = min(dim, 64)
+    split_block = triton.next_power_of_2(splits)
+    part = min(dim, 64, max(16, 8192 // split_block))
     _join_kernel[(heads, dim // part, count)](
         parts,
         sums,
@@ -138,7 +147,7 @@ def paged_decode(
         past,
         y,
         SPLITS=splits,
-        SPLITS_BLOCK=max(16, triton.next_power_of_2(splits)),
+        SPLITS_BLOCK=split_block,
         HEADS=heads,
         COLUMNS=columns,
         DIM=dim,
@@ -150,29 +159,23 @@ def paged_decode(
     return y
 
 
-def decode_plan(lanes: int, columns: int, heads: int, pool: LayerPool, processors: int, *, small: bool) -> Plan:
-    """Two programs for every multiprocessor, all at work at once, each with some steps in flight.
+def decode_plan(lanes: int, columns: int, heads: int, pool: LayerPool, processors: int, *, roomy: bool) -> Plan:
+    """One program for every multiprocessor, all at work at once, with some steps in flight.
 
-    ``small``: 99 KiB of shared memory a block, not 227.
+    ``roomy``: 227 KiB of shared memory a block, not 99.
     """
-    splits = max(1, 2 * processors // (lanes * pool.heads))
+    # Codes take longer to decode than to load: two programs, so that one decodes while the other waits.
+    splits = max(1, (2 if pool.packed else 1) * processors // (lanes * pool.heads))
     rows = _rows(columns, heads, pool)
-    tile = max(16, min(64, 16384 // (pool.dim * pool.k.element_size())))
+    room = 32768 if roomy and rows == 16 else 16384
+    tile = max(16, min(64, room // (pool.dim * pool.k.element_size())))
     if pool.packed and rows > 16:
         tile = max(16, tile // 2)
-    if small:
-        return Plan(splits, tile, 4 if rows <= 32 else 8, 2)
-    return Plan(splits, tile, 4 if rows <= 64 else 8, {16: 4, 32: 3}.get(rows, 2))
-
-
-@lru_cache(maxsize=8)
-def _processors(device: torch.device) -> int:
-    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
-
-
-@lru_cache(maxsize=8)
-def _small(device: torch.device) -> bool:
-    return device.type != "cuda" or torch.cuda.get_device_capability(device)[0] not in (9, 10)
+    if rows > 64:
+        return Plan(splits, tile, 8, 2)
+    if roomy:
+        return Plan(splits, tile, 4, 3)
+    return Plan(splits, tile, 4, 3) if rows <= 32 else Plan(splits, tile, 8, 2)
 
 
 def _check(q: Tensor, gate: Tensor, pool: LayerPool, table: Tensor, past: Tensor) -> int:
@@ -322,19 +325,16 @@ def _join_kernel(  # type: ignore[no-untyped-def]
     used = tl.cdiv(tiles, tl.cdiv(tiles, SPLITS))
     row = (column * HEADS + head).to(tl.int64)
     d = part * PART + tl.arange(0, PART)
-    opened = tl.sigmoid(tl.load(gate + row * DIM + d).to(tl.float32))
     if DEPENDENT:
         tl.extra.cuda.gdc_launch_dependents()
         tl.extra.cuda.gdc_wait()
-    s = tl.arange(0, SPLITS_BLOCK)
-    best = tl.max(tl.load(sums + row * SPLITS + s, mask=s < used, other=float("-inf")))
-    out = tl.zeros([PART], tl.float32)
-    total = 0.0
-    some = tl.arange(0, 16)
-    for start in range(0, used, 16):
-        split = start + some
-        weight = tl.exp2(tl.load(sums + row * SPLITS + split, mask=split < used, other=float("-inf")) - best)
-        at = (row * SPLITS + split)[:, None] * DIM + d[None, :]
-        out += tl.sum(weight[:, None] * tl.load(parts + at, mask=(split < used)[:, None], other=0.0), 0)
-        total += tl.sum(weight)
-    tl.store(y + row * DIM + d, (out / total * opened).to(y.dtype.element_ty))
+    # The gate is no older than the queries: the kernel that writes it may have run until the decoding kernel began.
+    opened = tl.sigmoid(tl.load(gate + row * DIM + d).to(tl.float32))
+    # All splits at once: one after the other, each would wait for memory.
+    split = tl.arange(0, SPLITS_BLOCK)
+    sums = tl.load(sums + row * SPLITS + split, mask=split < used, other=float("-inf"))
+    at = (row * SPLITS + split)[:, None] * DIM + d[None, :]
+    outs = tl.load(parts + at, mask=(split < used)[:, None], other=0.0)
+    weights = tl.exp2(sums - tl.max(sums))
+    out = tl.sum(weights[:, None] * outs, 0) / tl.sum(weights)
+    tl.store(y + row * DIM + d, (out * opened).to(y.dtype.element_ty))

@@ -8,16 +8,18 @@ first, so that the card does not end with one of them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from kernels.fused import card
 from kernels.fused.dot import dot
 from kernels.fused.fp8 import load_rows
 from kernels.fused.launch import overlap
-from kernels.fused.paged_decode import paged_decode_reference
+from kernels.fused.paged_decode import plain_run
 from kernels.fused.pool import LayerPool
 from kernels.registry import interpreted, use_triton
 
@@ -46,11 +48,11 @@ def paged_prefill_reference(
 ) -> Tensor:
     """:func:`paged_prefill` in plain torch, run by run in float32."""
     _check(q, gate, pool, table, past, starts)
-    parts = []
-    for run, (start, end) in enumerate(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)):
-        if end > start:
-            one = slice(run, run + 1)
-            parts.append(paged_decode_reference(q[start:end], gate[start:end], pool, table[one], past[one]))
+    parts = [
+        plain_run(q[start:end], gate[start:end], pool, table[run], int(past[run]))
+        for run, (start, end) in enumerate(pairwise(starts.tolist()))
+        if end > start
+    ]
     return torch.cat(parts)
 
 
@@ -95,7 +97,7 @@ def paged_prefill(
     count, heads, dim = q.shape
     y = torch.empty(count, heads * dim, dtype=q.dtype, device=q.device)
     if plan is None:
-        plan = prefill_plan(pool, small=_small(q.device))
+        plan = prefill_plan(pool, roomy=card.roomy(q.device))
     _prefill_kernel[(heads, triton.cdiv(longest, plan.rows), runs)](
         q,
         *pool.arguments(),
@@ -121,21 +123,17 @@ def paged_prefill(
     return y
 
 
-def prefill_plan(pool: LayerPool, *, small: bool) -> Plan:
-    """``small``: 99 KiB of shared memory a block, not 227."""
+def prefill_plan(pool: LayerPool, *, roomy: bool) -> Plan:
+    """``roomy``: 227 KiB of shared memory a block, not 99."""
     if interpreted():
         return Plan(16, 16, 4, 1)
     if pool.k.element_size() == 4:
         return Plan(32, 16, 4, 1)
-    if small:
+    if not roomy:
         return Plan(64, 32, 8, 2) if pool.dim == 256 else Plan(128, 64, 8, 2)
     if pool.dim == 256:
         return Plan(128, 32, 8, 2) if pool.packed else Plan(128, 64, 8, 2)
     return Plan(128, 64, 8, 3)
-
-
-def _small(device: torch.device) -> bool:
-    return device.type != "cuda" or torch.cuda.get_device_capability(device)[0] not in (9, 10)
 
 
 def _check(q: Tensor, gate: Tensor, pool: LayerPool, table: Tensor, past: Tensor, starts: Tensor) -> int:
@@ -248,15 +246,15 @@ def _walk(  # type: ignore[no-untyped-def]
         # Rows that nobody wrote may hold anything, NaN too.
         exists = start + key < written
         keys = load_rows(k + row * row_stride + offsets, exists[:, None], MASKED, PACKED, INTERPRET)
-        scores = dot(queries, keys.T, tl.zeros([ROWS, TILE], tl.float32), INTERPRET) * scale
+        scores = dot(queries, keys.T, tl.zeros([ROWS, TILE], tl.float32), INTERPRET)
         if PACKED:
             scores *= load_rows(k_scale + (row + key) * scale_row_stride, exists, MASKED, False, INTERPRET)[None, :]
         if MASKED:
             scores = tl.where(start + key[None, :] <= sees[:, None], scores, float("-inf"))
         # Every token sees the first key of all, so the maximum is finite from the first tile on.
         higher = tl.maximum(best, tl.max(scores, 1))
-        weights = tl.exp2(scores - higher[:, None])
-        shrink = tl.exp2(best - higher)
+        weights = tl.exp2(scores * scale - (higher * scale)[:, None])
+        shrink = tl.exp2((best - higher) * scale)
         best = higher
         total = total * shrink + tl.sum(weights, 1)
         if PACKED:

@@ -3,6 +3,11 @@
 A head of 72 values is no tile of a matrix unit. It is taken as 64 and 8 (of 16): the two parts' products are added into
 the same scores, and their outputs are two accumulators. That costs 80 values' work instead of the 128 that the next
 power of two would.
+
+Queries and keys of a picture are known before the softmax, and with them the largest score that a query can have: its
+length times that of the longest key. Where that bound B is moderate, the softmax needs no running maximum: with
+2^(s − B + 90) for every score s, nothing overflows (at most 2⁹⁰ a key) and nothing is lost (s ≥ −B, so at least 2⁻¹²⁶
+for B ≤ 108). Tiles with a longer query keep the running maximum.
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ import triton.language as tl
 from torch import Tensor
 
 from kernels.attention import full_attention
+from kernels.fused import card
 from kernels.fused.dot import dot
 from kernels.registry import interpreted, use_triton
 from kernels.rotary import rotate
@@ -66,12 +72,14 @@ def vision_attention(product: Tensor, cos: Tensor, sin: Tensor, heads: int, *, p
     out = torch.empty(count, heads * dim, dtype=product.dtype, device=product.device)
     if not count:
         return out
-    plan = plan or vision_plan(dim, product.element_size())
+    plan = plan or vision_plan(dim, product.element_size(), roomy=card.roomy(product.device))
     block = 16
+    lengths = torch.empty(2 * heads, count, dtype=torch.float32, device=product.device)
     _turn_kernel[(triton.cdiv(count, block), 2 * heads)](
         product,
         cos,
         sin,
+        lengths,
         count,
         HEADS=heads,
         DIM=dim,
@@ -79,34 +87,44 @@ def vision_attention(product: Tensor, cos: Tensor, sin: Tensor, heads: int, *, p
         BLOCK=block,
         num_warps=4,
     )
+    longest = lengths[heads:].amax(1)
     first, rest = _parts(dim)
-    _vision_kernel[(triton.cdiv(count, plan.rows), heads)](
-        product,
-        out,
-        count,
-        # The softmax in powers of two.
-        dim**-0.5 * 1.4426950408889634,
-        HEADS=heads,
-        DIM=dim,
-        FIRST=first,
-        REST=rest,
-        ROWS=plan.rows,
-        TILE=plan.tile,
-        INTERPRET=interpreted(),
-        num_warps=plan.warps,
-        num_stages=plan.stages,
-        maxnreg=plan.registers,
-    )
+    # Two launches, since two loops in one kernel would have their shared memory side by side. Every tile leaves one of
+    # them at once.
+    for running in (False, True):
+        _vision_kernel[(triton.cdiv(count, plan.rows), heads)](
+            product,
+            out,
+            lengths,
+            longest,
+            count,
+            # The softmax in powers of two.
+            dim**-0.5 * 1.4426950408889634,
+            HEADS=heads,
+            DIM=dim,
+            FIRST=first,
+            REST=rest,
+            ROWS=plan.rows,
+            TILE=plan.tile,
+            RUNNING=running,
+            INTERPRET=interpreted(),
+            num_warps=plan.warps,
+            num_stages=plan.stages,
+            maxnreg=plan.registers,
+        )
     return out
 
 
-def vision_plan(dim: int, element: int) -> Plan:
-    """``element``: bytes of a value."""
+def vision_plan(dim: int, element: int, *, roomy: bool) -> Plan:
+    """``element``: bytes of a value; ``roomy``: 227 KiB of shared memory a block, not 99."""
     if interpreted():
         return Plan(16, 16, 4, 1)
     if element == 4:
         return Plan(32, 16, 4, 1)
-    return Plan(128, 64, 8, 3) if dim <= 96 else Plan(64, 32, 4, 2)
+    if dim > 128:
+        return Plan(64, 32, 8, 2)
+    # Two programs to a multiprocessor: while one multiplies, the other takes exponentials.
+    return Plan(128, 64, 8, 3, 128 if roomy and dim <= 96 else None)
 
 
 def _parts(dim: int) -> tuple[int, int]:
@@ -136,13 +154,14 @@ def _turn_kernel(  # type: ignore[no-untyped-def]
     product,
     cos,
     sin,
+    lengths,
     count,
     HEADS: tl.constexpr,
     DIM: tl.constexpr,
     HALF: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Some patches of one head of the queries or keys."""
+    """Some patches of one head of the queries or keys: turned, and how long they are."""
     head = tl.program_id(1)
     n = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[:, None]
     j = tl.arange(0, HALF)[None, :]
@@ -152,14 +171,21 @@ def _turn_kernel(  # type: ignore[no-untyped-def]
     at = product + n * (3 * HEADS * DIM) + head * DIM + j
     a = tl.load(at, mask=there, other=0.0).to(tl.float32)
     b = tl.load(at + DIM // 2, mask=there, other=0.0).to(tl.float32)
-    tl.store(at, (a * c - b * s).to(product.dtype.element_ty), mask=there)
-    tl.store(at + DIM // 2, (b * c + a * s).to(product.dtype.element_ty), mask=there)
+    first = (a * c - b * s).to(product.dtype.element_ty)
+    second = (b * c + a * s).to(product.dtype.element_ty)
+    tl.store(at, first, mask=there)
+    tl.store(at + DIM // 2, second, mask=there)
+    first, second = first.to(tl.float32), second.to(tl.float32)
+    length = tl.sqrt(tl.sum(first * first + second * second, 1))[:, None]
+    tl.store(lengths + head * count + n, length, mask=n < count)
 
 
 @triton.jit
 def _vision_kernel(  # type: ignore[no-untyped-def]
     product,
     out,
+    lengths,
+    longest,
     count,
     scale,
     HEADS: tl.constexpr,
@@ -168,12 +194,18 @@ def _vision_kernel(  # type: ignore[no-untyped-def]
     REST: tl.constexpr,
     ROWS: tl.constexpr,
     TILE: tl.constexpr,
+    RUNNING: tl.constexpr,
     INTERPRET: tl.constexpr,
 ):
     """One head, a tile of queries."""
     STRIDE: tl.constexpr = 3 * HEADS * DIM
     head = tl.program_id(1)
     m = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    # Lengths are rounded: a little more is surely enough.
+    bound = tl.load(lengths + head * count + m, mask=m < count, other=0.0) * tl.load(longest + head) * scale * 1.001
+    if (tl.max(bound) > 108.0) != RUNNING:
+        return
+    shift = bound - 90.0
     there = (m < count)[:, None]
     d = tl.arange(0, FIRST)[None, :]
     q_at = product + m[:, None] * STRIDE + head * DIM
@@ -196,17 +228,23 @@ def _vision_kernel(  # type: ignore[no-untyped-def]
             scores = dot(q_rest, keys_rest.T, scores, INTERPRET)
         if start + TILE > count:
             scores = tl.where(exists[None, :], scores, float("-inf"))
-        higher = tl.maximum(best, tl.max(scores, 1))
-        weights = tl.exp2(scores * scale - (higher * scale)[:, None])
-        shrink = tl.exp2((best - higher) * scale)
-        best = higher
-        total = total * shrink + tl.sum(weights, 1)
+        if RUNNING:
+            higher = tl.maximum(best, tl.max(scores, 1))
+            shrink = tl.exp2((best - higher) * scale)
+            best = higher
+            shift = higher * scale
+            total = total * shrink
+            acc = acc * shrink[:, None]
+            if REST > 0:
+                acc_rest = acc_rest * shrink[:, None]
+        weights = tl.exp2(scores * scale - shift[:, None])
+        total += tl.sum(weights, 1)
         at += HEADS * DIM
         values = tl.load(at + d, mask=exists[:, None] & (d < DIM), other=0.0)
-        acc = dot(weights.to(values.dtype), values, acc * shrink[:, None], INTERPRET)
+        acc = dot(weights.to(values.dtype), values, acc, INTERPRET)
         if REST > 0:
             values_rest = tl.load(at + e, mask=exists[:, None] & (e < DIM), other=0.0)
-            acc_rest = dot(weights.to(values.dtype), values_rest, acc_rest * shrink[:, None], INTERPRET)
+            acc_rest = dot(weights.to(values.dtype), values_rest, acc_rest, INTERPRET)
     out_at = out + m[:, None] * (HEADS * DIM) + head * DIM
     tl.store(out_at + d, (acc / total[:, None]).to(out.dtype.element_ty), mask=there & (d < DIM))
     if REST > 0:

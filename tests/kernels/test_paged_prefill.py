@@ -33,6 +33,19 @@ def test_packed_runs(heads: int, kv_heads: int, dim: int, kind: str, monkeypatch
     assert_close(paged_prefill_reference(q, gate, pool, table, past, starts, longest=40), gated, dtype, steps=8)
 
 
+def test_the_plain_form_takes_runs_of_any_length() -> None:
+    """More tokens than a program of the decoding kernel holds."""
+    pool, table = filled_pool([300], 1, 64, "float32")
+    q, gate = randn(300, 2, 64, seed=1), randn(300, 128, seed=2)
+    past, starts = torch.zeros(1, dtype=torch.int32), torch.tensor([0, 300], dtype=torch.int32)
+    k, v = dense(pool, table[0], 300)
+    exact = torch.nn.functional.scaled_dot_product_attention(
+        *(x.double().transpose(0, 1) for x in (q, k.expand(-1, 2, -1), v.expand(-1, 2, -1))), is_causal=True
+    )
+    gated = exact.transpose(0, 1).flatten(1) * gate.double().sigmoid()
+    assert_close(paged_prefill(q, gate, pool, table, past, starts, longest=300), gated, torch.float32, steps=8)
+
+
 def test_shapes_that_do_not_fit_are_refused() -> None:
     pool, table = filled_pool([4], 2, 32, "float32")
     past, starts = torch.tensor([3], dtype=torch.int32), torch.tensor([0, 1], dtype=torch.int32)

@@ -24,7 +24,21 @@ def test_every_patch_sees_every_patch(
     for choice in ("reference", "triton"):
         monkeypatch.setenv("IGNIS_KERNELS", choice)
         found = vision_attention(product.clone(), angles.cos(), angles.sin(), heads)
-        assert_close(found, exact, dtype, steps=8)
+        # Weights near 2⁹⁰ have exponents of that size to be rounded: a few float32 steps more.
+        assert_close(found, exact, dtype, steps=64 if dtype == torch.float32 else 8)
+
+
+def test_long_queries_keep_the_running_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores too far apart for a fixed scale, in one tile of queries; in the others they are not."""
+    monkeypatch.setenv("IGNIS_KERNELS", "triton")
+    product = randn(48, 3 * 72, seed=1)
+    product[:16, :72] *= 100.0
+    product[3, :72] = -1e3 * product[5, 72:144]
+    angles = torch.zeros(48, 36)
+    q, k, v = product.double().view(48, 3, 72).unbind(1)
+    exact = (q @ k.T / 72**0.5).softmax(-1) @ v
+    found = vision_attention(product.clone(), angles.cos(), angles.sin(), 1)
+    assert_close(found, exact, torch.float32, steps=64)
 
 
 def test_sizes_that_do_not_fit_are_refused() -> None:

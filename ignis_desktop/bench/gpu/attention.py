@@ -68,8 +68,14 @@ def _plans() -> Iterator[Case]:
                 for context in (4096, 131072):
                     yield _decode(1, columns, context, packed, plan=plan)
         if not packed:
-            for way in ((128, 64, 8, 3, 128), (128, 64, 4, 3), (128, 128, 8, 2), (64, 64, 4, 3), (64, 128, 4, 2)):
-                yield _vision(128, vision.Plan(*way))
+            for way in (
+                (128, 64, 8, 3, 128),
+                (128, 64, 8, 2, 128),
+                (64, 64, 4, 3, 168),
+                (128, 128, 8, 2),
+                (128, 32, 8, 4, 128),
+            ):
+                yield _vision(256, vision.Plan(*way))
         for way in ((128, 64, 8, 2), (128, 32, 8, 2), (128, 32, 8, 3), (64, 64, 4, 2), (64, 32, 4, 2), (128, 64, 4, 2)):
             yield _prefill([(0, 8192)], packed, 2048, plan=prefilling.Plan(*way))
 
