@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from engine.config import EngineConfig
+from engine.config import EngineConfig, TextConfig
+from kernels import served
+from kernels.registry import choice
 
 ComputeType = Literal["float32", "bfloat16"]
 ITEMSIZE: dict[str, int] = {"float32": 4, "bfloat16": 2}
@@ -20,6 +22,29 @@ def compute_type(config: EngineConfig, device: str) -> ComputeType:
     if config.dtype != "auto":
         return config.dtype
     return "bfloat16" if device == "cuda" or has_amx() else "float32"
+
+
+def runs_fused(text: TextConfig, device: str, compute: str) -> bool:
+    """Whether the decoder runs as fused kernels over quantised weights: on a card, in bfloat16, where they serve the
+    model's shapes. Elsewhere, and where ``kernels.registry`` is told so, it runs in plain torch over weights unpacked
+    to the compute type."""
+    wanted = choice()
+    asked = compute == "bfloat16" and (device == "cuda" if wanted == "auto" else wanted == "triton")
+    return asked and not unserved(text)
+
+
+def unserved(text: TextConfig) -> str:
+    """What of a model's shape the fused kernels do not serve, in words; "" when they serve it."""
+    if text.head_dim not in served.HEAD_DIMS:
+        return f"heads of {text.head_dim} values"
+    for dim in (text.gdn_key_dim, text.gdn_value_dim):
+        if dim not in served.GDN_DIMS:
+            return f"recurrent heads of {dim} values"
+    if text.conv_width != served.TAPS:
+        return f"a convolution over {text.conv_width} tokens"
+    if text.hidden_size > served.WIDEST or text.hidden_size % 16 or text.intermediate_size % 16:
+        return f"layers {text.hidden_size} and {text.intermediate_size} wide"
+    return ""
 
 
 def has_amx(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:

@@ -116,7 +116,8 @@ def load_model(
         if engine.yarn is not None:
             config = config.stretched(engine.yarn)
         limits = _image_limits(model.path, config)
-        layout = plan_load(config, engine, device, dtype, pixels=limits.max_pixels if limits else 0)
+        pixels = limits.max_pixels if limits else 0
+        layout = plan_load(config, engine, device, dtype, checkpoint, pixels=pixels)
         on_plan(
             memory_plan=layout.plan,
             model=model.name,
@@ -133,6 +134,7 @@ def load_model(
             page_size=engine.page_size,
             device=device,
             dtype=dtype,
+            kv_format=layout.kv_format,
         )
     return loaded, network, layout
 

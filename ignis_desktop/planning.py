@@ -13,8 +13,8 @@ from engine.checkpoint.catalogue import resolve_model
 from engine.checkpoint.errors import CheckpointError
 from engine.checkpoint.geometries import QWEN, Drafter, geometries, geometry
 from engine.checkpoint.json_file import read_json
-from engine.compute import compute_type
-from engine.config import EngineConfig, ModelConfig
+from engine.compute import compute_type, runs_fused
+from engine.config import EngineConfig, ModelConfig, TextConfig
 from engine.memory.plan import (
     MAX_PIXELS,
     Layout,
@@ -49,8 +49,8 @@ class Subject:
 @dataclass(frozen=True)
 class Place:
     """Where the model would run: a card's memory, or with ``card`` false the host's. ``host`` is the memory of the
-    machine that the card is in; None is not known. ``unpacked``: weights in BF16, as the engine loads them now, not as
-    their files store them."""
+    machine that the card is in; None is not known. ``unpacked``: weights in the compute type, as the engine holds them
+    where it does not run the card's kernels, not as their files store them."""
 
     memory: Memory
     card: bool
@@ -158,7 +158,8 @@ def plan_what_if(config: EngineConfig, wanted: WhatIf, in_force: MemoryPlan | No
         model, place = subject_of(wanted.geometry), Place(Memory(wanted.card, wanted.card), card=True)
         config = EngineConfig(**knobs)
     else:
-        model, place = subject(config.model), _own_place(config, in_force)
+        model = subject(config.model)
+        place = _own_place(config, model.config.text, in_force)
         config = replace(config, **knobs)
     try:
         return make_plan(model, config, place)
@@ -176,20 +177,21 @@ def cannot_run(config: EngineConfig, wanted: WhatIf) -> str:
         return ""
     changed: dict[str, Any] = {} if wanted.kv_format is None else {"kv_format": wanted.kv_format}
     try:
-        check_runs(replace(config, **changed), "bfloat16")
+        text = subject(config.model).config.text
+        check_runs(replace(config, **changed), "bfloat16", fused=runs_fused(text, "cuda", "bfloat16"))
     except PlanError as error:
         return error.message
     return ""
 
 
-def _own_place(config: EngineConfig, in_force: MemoryPlan | None) -> Place:
+def _own_place(config: EngineConfig, text: TextConfig, in_force: MemoryPlan | None) -> Place:
     if config.device != "cuda":
         return Place(host_memory(), card=False)
     if in_force is not None:
         memory = Memory(in_force.capacity, in_force.capacity - in_force.other)
     else:
         memory = card_memory() or Memory(0, 0)
-    return Place(memory, card=True, host=host_memory(), unpacked=True)
+    return Place(memory, card=True, host=host_memory(), unpacked=not runs_fused(text, "cuda", "bfloat16"))
 
 
 def card_weights(model: Subject) -> Weights:

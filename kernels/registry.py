@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 import os
-from typing import Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Choice = Literal["auto", "reference", "triton"]
 VARIABLE = "IGNIS_KERNELS"

@@ -27,11 +27,11 @@ HEADS = ((3, 0), (3, 1), (3, 2), (3, 3))
 """Read at layer 3, so that a readout skips the last layer."""
 
 
-def write_tiny(folder: Path, *, context: int = CONTEXT, vision: bool = True, seed: int = 0) -> Path:
+def write_tiny(folder: Path, *, context: int = CONTEXT, vision: bool = True, seed: int = 0, gdn_dim: int = 8) -> Path:
     """Write the checkpoint into ``folder`` and return it."""
     folder.mkdir(parents=True, exist_ok=True)
     specials = _write_tokenizer(folder)
-    raw = _config(len(specials) + _vocabulary_size(folder), context, specials, vision)
+    raw = _config(len(specials) + _vocabulary_size(folder), context, specials, vision, gdn_dim)
     shapes = expected_tensors(ModelConfig.from_dict(raw))
     generator = torch.Generator().manual_seed(seed)
     write_checkpoint(folder, raw, {name: _weight(name, shape, generator) for name, shape in shapes.items()})
@@ -67,7 +67,7 @@ def _vocabulary_size(folder: Path) -> int:
     return len(description["model"]["vocab"].keys() - added)
 
 
-def _config(vocabulary: int, context: int, specials: dict[str, int], vision: bool) -> dict[str, Any]:
+def _config(vocabulary: int, context: int, specials: dict[str, int], vision: bool, gdn_dim: int) -> dict[str, Any]:
     text = {
         "vocab_size": vocabulary,
         "hidden_size": 32,
@@ -79,8 +79,8 @@ def _config(vocabulary: int, context: int, specials: dict[str, int], vision: boo
         "head_dim": 16,
         "linear_num_key_heads": 2,
         "linear_num_value_heads": 2,
-        "linear_key_head_dim": 8,
-        "linear_value_head_dim": 8,
+        "linear_key_head_dim": gdn_dim,
+        "linear_value_head_dim": gdn_dim,
         "linear_conv_kernel_dim": 4,
         "max_position_embeddings": context,
         "tie_word_embeddings": True,

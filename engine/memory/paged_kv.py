@@ -54,6 +54,11 @@ class PagedKV:
         return self._rows.nbytes
 
     @property
+    def rows_in_all(self) -> int:
+        """Tokens that the pool holds."""
+        return self._rows.shape[2]
+
+    @property
     def page_bytes(self) -> int:
         return self.page(0).nbytes if self._rows.numel() else 0
 

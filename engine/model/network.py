@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 
+from engine.compute import runs_fused, unserved
 from engine.config import ModelConfig
 from engine.memory.lane_state import LaneState
 from engine.memory.paged_kv import PagedKV
 from engine.model.decoder import Decoder
 from engine.model.vision import VisionTower
 from engine.model.weights import read_text, read_vision
-from kernels.registry import choice
+
+_log = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from engine.model.fused_decoder import FusedDecoder
@@ -29,13 +32,6 @@ class Network:
     state: LaneState
     device: torch.device
     dtype: torch.dtype
-
-
-def runs_fused(device: torch.device, dtype: torch.dtype) -> bool:
-    """Whether the decoder runs as fused kernels over quantised weights: on a card, in BF16 (``kernels.registry`` says
-    how to choose otherwise)."""
-    wanted = choice()
-    return dtype == torch.bfloat16 and (device.type == "cuda" if wanted == "auto" else wanted == "triton")
 
 
 def build_network(
@@ -63,7 +59,9 @@ def build_network(
 def _decoder(
     config: ModelConfig, source: PackedSource, kv: PagedKV, state: LaneState, device: torch.device, dtype: torch.dtype
 ) -> Decoder | FusedDecoder:
-    if not runs_fused(device, dtype):
+    if not runs_fused(config.text, device.type, str(dtype).removeprefix("torch.")):
+        if device.type == "cuda" and unserved(config.text):
+            _log.warning("The card's kernels do not serve %s: plain torch, which is slower.", unserved(config.text))
         return Decoder(config, read_text(config, source, device, dtype), kv, state)
     # Triton is imported where it is used only: a start on the CPU does without.
     from engine.model.fused_decoder import FusedDecoder

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from engine.messages import GenerateRequest, ImageInput, TokenLogprob
-from engine.model.decoder import Readout, Run
+from engine.model.decoder import Decoder, Readout, Run
 from engine.model.network import Network
 from engine.sample.logprobs import token_logprobs
 from engine.schedule.job import Picture, Sequence
@@ -75,6 +75,21 @@ class Prefill:
         self._network = network
         self._chunk = chunk
         self._cache = vision_cache
+
+    def warm(self) -> None:
+        """Read nonsense of every size that kernels are made for, with slots, pages and pool that nobody has yet."""
+        network = self._network
+        if isinstance(network.decoder, Decoder):
+            return
+        most = min(self._chunk, network.kv.rows_in_all)
+        for length in sorted({1, 9, 17, 33, 65, 129, most}):
+            if length <= most:
+                pages = range(-(-length // network.kv.page_size))
+                x = network.decoder.embed(torch.zeros(length, dtype=torch.int64, device=network.device))
+                positions = torch.arange(length, device=network.device).expand(3, -1)
+                hidden = network.decoder.forward(x, positions, [Run(0, 0, length, 0, pages)])
+                network.decoder.logits(hidden[-1:])
+        network.state.clear(0)
 
     def encode(self, sequence: Sequence) -> bool:
         """Do one bounded piece of work on a picture that the sequence's next tokens need; False when none is left."""

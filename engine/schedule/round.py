@@ -122,7 +122,7 @@ class Round:
         assert not isinstance(decoder, Decoder)
         slots, tokens, positions, past, rows = self._columns[:, :width]
         table = self._table.index_select(0, slots)
-        return decoder.logits(decoder.round(RoundColumns(slots, tokens, positions, past, rows, table)))
+        return decoder.round(RoundColumns(slots, tokens, positions, past, rows, table))
 
     def _prepare(self, width: int) -> None:
         """Columns of empty lanes, for a pass whose result nobody reads and that writes no keys."""

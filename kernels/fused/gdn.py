@@ -13,8 +13,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-TAPS = 4
-"""Width of the convolution that the kernels serve."""
+from kernels.served import GDN_DIMS, TAPS
+
 MAX_COLUMNS = 16
 """Columns of one lane that a round may have."""
 
@@ -44,8 +44,8 @@ class GdnLayer:
                 f"{self.value_dim} values."
             )
         for name, dim in (("key", self.key_dim), ("value", self.value_dim)):
-            if dim not in (16, 32, 64, 128):
-                raise ValueError(f"The kernels serve {name} dimensions of 16, 32, 64 and 128, not {dim}.")
+            if dim not in GDN_DIMS:
+                raise ValueError(f"The kernels serve {name} dimensions {GDN_DIMS}, not {dim}.")
 
     @property
     def channels(self) -> int:
@@ -99,7 +99,7 @@ class GdnState:
 class GdnRecord:
     """What a round with drafts leaves behind in place of its state, for one layer or all of them.
 
-    The state after a columns is e^(G_a) S + Σ_{j ≤ a} e^(G_a − G_j) k_j ⊗ u_j, whatever a is.
+    The state after column t is decay_t · (that before it) + k_t ⊗ u_t.
     """
 
     inputs: Tensor
@@ -109,7 +109,7 @@ class GdnRecord:
     written: Tensor
     """float32 [N, Hv, Dv]: u = β(v − Sᵀk)."""
     decay: Tensor
-    """float32 [N, Hv]: G, log decays summed up to this column of the lane."""
+    """float32 [N, Hv]: e^g."""
 
     @staticmethod
     def reserve(layer: GdnLayer, layers: int, columns: int, dtype: torch.dtype) -> GdnRecord:

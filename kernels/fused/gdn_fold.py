@@ -7,9 +7,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from kernels.fused.gdn import MAX_COLUMNS, TAPS, GdnRecord, GdnState
+from kernels.fused.gdn import MAX_COLUMNS, GdnRecord, GdnState
 from kernels.fused.launch import overlap
 from kernels.registry import use_triton
+from kernels.served import TAPS
+
+LAUNCH: dict[str, int] = {"num_warps": 4}
 
 
 def gdn_fold_reference(
@@ -23,11 +26,12 @@ def gdn_fold_reference(
         own = slice(lane * columns, lane * columns + count)
         inputs = torch.cat([state.conv[:, slot], record.inputs[:, own]], dim=1)
         state.conv[:, slot] = inputs[:, -(TAPS - 1) :]
-        total = record.decay[:, own].float()
         share = state.recurrent.shape[2] // record.keys.shape[2]
-        keys = record.keys[:, own].repeat_interleave(share, dim=2) * (total[:, -1:] - total).exp()[..., None]
-        s = state.recurrent[:, slot] * total[:, -1].exp()[..., None, None]
-        state.recurrent[:, slot] = s + torch.einsum("lthk,lthv->lhkv", keys, record.written[:, own])
+        s = state.recurrent[:, slot]
+        for column in range(own.start, own.stop):
+            k = record.keys[:, column].repeat_interleave(share, dim=1)
+            s = s * record.decay[:, column, :, None, None] + k[..., None] * record.written[:, column, :, None]
+        state.recurrent[:, slot] = s
 
 
 def gdn_fold(
@@ -69,7 +73,7 @@ def gdn_fold(
         DK=dk,
         DV=dv,
         T=columns,
-        num_warps=8 if dk * dv > 4096 else 4,
+        **LAUNCH,
         **overlap(dependent, slots),
     )
 
@@ -117,18 +121,14 @@ def _fold_kernel(  # type: ignore[no-untyped-def]
         slot = tl.load(slots + lane).to(tl.int64)
         first = layer * room + lane * T
         if job < HEADS:
-            i, j, t = tl.arange(0, DK), tl.arange(0, DV), tl.arange(0, 16)
-            live = t < count
-            column = first + t
+            i, j = tl.arange(0, DK), tl.arange(0, DV)
             where = state + layer * layer_stride + slot * slot_stride + job * (DK * DV) + i[:, None] * DV + j[None, :]
             s = tl.load(where)
-            end = tl.load(decay + (first + count - 1) * HEADS + job)
-            total = tl.load(decay + column * HEADS + job, mask=live, other=0.0)
-            left = tl.where(live, tl.exp(end - total), 0.0)
-            key = keys + (column[None, :] * KEY_HEADS + job // (HEADS // KEY_HEADS)) * DK + i[:, None]
-            k = tl.load(key, mask=live[None, :], other=0.0) * left[None, :]
-            u = tl.load(written + (column[:, None] * HEADS + job) * DV + j[None, :], mask=live[:, None], other=0.0)
-            tl.store(where, tl.dot(k, u, acc=s * tl.exp(end), input_precision="tf32x3"))
+            for column in range(first, first + count):
+                k = tl.load(keys + (column * KEY_HEADS + job // (HEADS // KEY_HEADS)) * DK + i)
+                u = tl.load(written + (column * HEADS + job) * DV + j)
+                s = s * tl.load(decay + column * HEADS + job) + k[:, None] * u[None, :]
+            tl.store(where, s)
         else:
             c = (job - HEADS) * 1024 + tl.arange(0, 1024)
             mask = c < C

@@ -11,9 +11,7 @@ from kernels.fused.launch import overlap
 from kernels.fused.partial import Partial, load_sum
 from kernels.norm import rms_norm
 from kernels.registry import use_triton
-
-WIDEST = 16384
-"""Values of a column that one program can hold."""
+from kernels.served import WIDEST
 
 
 def add_rms_norm_reference(

@@ -14,9 +14,7 @@ import torch
 from torch import Tensor
 
 from kernels.fused.fp8 import FP8, unpack
-
-DIMS = (16, 32, 64, 128, 256)
-"""Head dimensions that the kernels serve."""
+from kernels.served import HEAD_DIMS
 
 
 @dataclass(frozen=True)
@@ -40,8 +38,8 @@ class LayerPool:
             )
         if self.k.stride(2) != 1:
             raise ValueError(f"A head's values must be contiguous, not {self.k.stride(2)} elements apart.")
-        if self.dim not in DIMS:
-            raise ValueError(f"Attention kernels serve head dimensions {DIMS}, not {self.dim}.")
+        if self.dim not in HEAD_DIMS:
+            raise ValueError(f"Attention kernels serve head dimensions {HEAD_DIMS}, not {self.dim}.")
         if self.page < 16 or self.page & (self.page - 1):
             raise ValueError(f"A page must hold a power of two of rows, 16 or more, not {self.page}.")
         if self.packed and (self.k_scale is None or self.v_scale is None):
@@ -64,12 +62,17 @@ class LayerPool:
         """Bytes of one token in this layer: keys, values and their scales."""
         return 2 * self.heads * (self.dim * self.k.element_size() + (4 if self.packed else 0))
 
-    def arguments(self) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None, int, int, int, int]:
-        """What a kernel takes: k, v (codes as bytes), their scales, and the strides of a row and a head of each."""
+    def arguments(
+        self, codes: torch.dtype = torch.uint8
+    ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None, int, int, int, int]:
+        """What a kernel takes: k, v, their scales, and the strides of a row and a head of values and of scales.
+
+        FP8 codes come as ``codes``, a type of as many bytes as a kernel reads at a time; strides count in it.
+        """
         scale = self.k_scale
-        k, v = (self.k.view(torch.uint8), self.v.view(torch.uint8)) if self.packed else (self.k, self.v)
+        k, v = (self.k.view(codes), self.v.view(codes)) if self.packed else (self.k, self.v)
         scale_strides = (0, 0) if scale is None else (scale.stride(0), scale.stride(1))
-        return k, v, scale, self.v_scale, self.k.stride(0), self.k.stride(1), *scale_strides
+        return k, v, scale, self.v_scale, k.stride(0), k.stride(1), *scale_strides
 
     def gather(self, pages: Tensor, length: int) -> tuple[Tensor, Tensor]:
         """Keys and values [length, Hkv, D] of a lane's first ``length`` tokens, float32 where packed (reference)."""

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.compute import runs_fused
 from engine.config import EngineConfig, ModelConfig
-from engine.memory import sizes
 from engine.memory.plan.budget import MAX_PIXELS
 from engine.memory.plan.host import plan_host
 from engine.memory.plan.machine import Memory, card_memory, host_memory
 from engine.memory.plan.result import Layout, PlanError
 from engine.memory.plan.vram import plan_vram
-from engine.memory.plan.weights import unpacked
+from engine.memory.plan.weights import Formats, on_card, unpacked
 
 if TYPE_CHECKING:
     import torch
 
 
 def plan_load(
-    model: ModelConfig, config: EngineConfig, device: torch.device, dtype: torch.dtype, *, pixels: int = MAX_PIXELS
+    model: ModelConfig,
+    config: EngineConfig,
+    device: torch.device,
+    dtype: torch.dtype,
+    checkpoint: Formats,
+    *,
+    pixels: int = MAX_PIXELS,
 ) -> Layout:
-    """Plan the memory of ``device``. Weights are unpacked to ``dtype`` while they are read.
+    """Plan the memory of ``device``.
 
     Args:
+        checkpoint: what is to be loaded; where the decoder is not fused, its weights are unpacked to ``dtype``.
         pixels: of the largest picture.
 
     Raises:
@@ -31,9 +38,10 @@ def plan_load(
     if device.type != "cuda":
         return plan_host(model, config, dtype, pixels=pixels)
     name = str(dtype).removeprefix("torch.")
-    check_runs(config, name)
+    fused = runs_fused(model.text, device.type, name)
+    check_runs(config, name, fused=fused)
     memory = _card(device)
-    weights = unpacked(model, dtype.itemsize, name)
+    weights = on_card(model, checkpoint) if fused else unpacked(model, dtype.itemsize, name)
     return plan_vram(
         model,
         config,
@@ -46,9 +54,11 @@ def plan_load(
     )
 
 
-def check_runs(config: EngineConfig, name: str) -> None:
-    """Raises ``PlanError`` for what can be planned for a card but not run there yet; ``name`` is the compute type."""
-    if config.kv_format in sizes.PACKED or (config.kv_format == "bf16" and name != "bfloat16"):
+def check_runs(config: EngineConfig, name: str, *, fused: bool) -> None:
+    """Raises ``PlanError`` for what can be planned for a card but not run there; ``name`` is the compute type,
+    ``fused`` whether the card's kernels run."""
+    kept = ["auto"] + ["bf16"] * (name == "bfloat16") + ["fp8"] * fused
+    if config.kv_format not in kept:
         raise PlanError(
             f"The engine keeps keys and values in {name}, not yet in {config.kv_format}: leave out --kv-format "
             "(ignis plan shows what it would take)."

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from engine.checkpoint.layout import HEAD, TEXT_PREFIX, Shape, expected_tensors
 from engine.config import ModelConfig
@@ -21,6 +21,12 @@ _PROJECTIONS = (
     *(f"self_attn.{name}_proj.weight" for name in ("q", "k", "v", "o")),
     *(f"linear_attn.{name}.weight" for name in ("in_proj_qkv", "in_proj_z", "out_proj")),
 )
+
+
+class Formats(Protocol):
+    """Which format a weight is stored in (``engine.checkpoint.reader.Checkpoint``)."""
+
+    def format_of(self, name: str) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,25 @@ def as_stored(model: ModelConfig, checkpoint: Checkpoint) -> Weights:
     """What the files of a checkpoint hold."""
     formats = ", ".join(f"{count:,} {name}" for name, count in checkpoint.formats().items())
     return Weights(checkpoint.nbytes, count_parameters(model), f"as its files store them: {formats}")
+
+
+def on_card(model: ModelConfig, checkpoint: Formats) -> Weights:
+    """What the fused decoder holds of a checkpoint: NVFP4 and FP8 matrices of the text as they are stored (NVFP4 padded
+    to fragments of 64 rows and 512 columns), everything else in BF16."""
+    total = 0
+    counts = {"NVFP4": 0, "FP8": 0, "BF16": 0}
+    for name, shape in _tensors(model).items():
+        size, stored = prod(shape), checkpoint.format_of(name)
+        if stored == "nvfp4" and name.endswith(_PROJECTIONS):
+            rows, columns = -(-shape[0] // 64) * 64, -(-shape[1] // 512) * 512
+            kind, bytes_ = "NVFP4", rows * columns * 9 // 16 + rows // 16 * 4
+        elif stored == "fp8" and (name == HEAD or name.endswith(_PROJECTIONS)):
+            kind, bytes_ = "FP8", size + shape[0] * 4
+        else:
+            kind, bytes_ = "BF16", size * 2
+        total, counts[kind] = total + bytes_, counts[kind] + size
+    parts = ", ".join(f"{count / 1e9:.2f}e9 {kind}" for kind, count in counts.items() if count)
+    return Weights(total, count_parameters(model), f"in the card's order: {parts}")
 
 
 @lru_cache(maxsize=16)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from types import SimpleNamespace
 
@@ -10,12 +11,14 @@ import pynvml
 import pytest
 import torch
 
+from engine.checkpoint.random_model import RandomWeights
 from engine.config import EngineConfig, ModelConfig
 from engine.memory.plan import Memory, PlanError, card_memory, host_memory, load, plan_load
-from engine.memory.plan.weights import count_parameters
+from engine.memory.plan.weights import count_parameters, on_card
+from engine.model.fused_weights import read_fused
 
 GIB = 1 << 30
-CUDA = torch.device("cuda")
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
 
 def test_what_this_process_holds_counts_as_free(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,27 +95,46 @@ def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_loading_on_a_card_plans_what_is_held_there(model: ModelConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load, "_card", lambda _: Memory(32 * GIB, 25 * GIB))
     monkeypatch.setattr(load, "host_memory", lambda: Memory(64 * GIB, 60 * GIB))
-    layout = plan_load(model, EngineConfig(), CUDA, torch.bfloat16)
+    checkpoint = RandomWeights(model, device=CPU)
+    layout = plan_load(model, EngineConfig(), CUDA, torch.bfloat16, checkpoint)
     found = {line.name: line for line in layout.plan.lines}
     assert layout.plan.kind == "vram"
     assert (layout.plan.budget, layout.plan.other) == (24 * GIB, 7 * GIB)
-    assert found["weights"].bytes == 2 * count_parameters(model)
+    assert found["weights"].bytes == on_card(model, checkpoint).bytes
     assert found["retained"].tier == found["host_tier"].tier == "host"
     assert layout.host_tier == found["host_tier"].bytes == 2 * GIB
+
+
+def test_without_the_kernels_weights_are_unpacked(model: ModelConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load, "_card", lambda _: Memory(32 * GIB, 25 * GIB))
+    monkeypatch.setattr(load, "host_memory", lambda: Memory(64 * GIB, 60 * GIB))
+    monkeypatch.setenv("IGNIS_KERNELS", "reference")
+    checkpoint = RandomWeights(model, device=CPU)
+    layout = plan_load(model, EngineConfig(), CUDA, torch.bfloat16, checkpoint)
+    assert next(line for line in layout.plan.lines if line.name == "weights").bytes == 2 * count_parameters(model)
+    with pytest.raises(PlanError, match="not yet in fp8"):
+        plan_load(model, EngineConfig(kv_format="fp8"), CUDA, torch.bfloat16, checkpoint)
+
+
+def test_the_card_holds_the_bytes_that_are_planned(model: ModelConfig) -> None:
+    """Every buffer of the fused decoder and of the vision tower, held against the plan's line."""
+    source = RandomWeights(model, device=CPU)
+    held = read_fused(model, source, CPU).nbytes
+    vision = sum(2 * math.prod(source.shape(n)) for n in source.names() if "visual" in n)
+    assert held + vision == pytest.approx(on_card(model, source).bytes, rel=0.01)
 
 
 @pytest.mark.parametrize(
     ("config", "said"),
     [
         (EngineConfig(kv_format="q2"), "keeps keys and values in bfloat16, not yet in q2: leave out --kv-format"),
-        (EngineConfig(kv_format="fp8"), "not yet in fp8"),
         (EngineConfig(draft_tokens=7), "does not draft yet: leave out --draft-tokens"),
     ],
 )
 def test_what_does_not_run_yet_is_refused_by_name(model: ModelConfig, config: EngineConfig, said: str) -> None:
     with pytest.raises(PlanError, match=said):
-        plan_load(model, config, CUDA, torch.bfloat16)
+        plan_load(model, config, CUDA, torch.bfloat16, RandomWeights(model, device=CPU))
 
 
 def test_loading_on_the_cpu_plans_the_host(model: ModelConfig) -> None:
-    assert plan_load(model, EngineConfig(), torch.device("cpu"), torch.float32).plan.kind == "host"
+    assert plan_load(model, EngineConfig(), CPU, torch.float32, RandomWeights(model, device=CPU)).plan.kind == "host"
