@@ -81,6 +81,13 @@ class Scheduler:
         self._chunk_pace = Pace()
         self._round_pace = Pace()
 
+    def prepare(self) -> None:
+        """Before the first request: whatever a card compiles, captures or reserves once, so that none waits for it."""
+        if self._network.device.type == "cuda":
+            with torch.inference_mode():
+                self._prefill.warm()
+                self._round_buffers.capture()
+
     # --- what the outside asks for -------------------------------------------------------------------------
 
     @property
