@@ -36,6 +36,8 @@ class Plan:
     warps: int = 4
     stages: int = 0
     """Copies of activations on their way at once."""
+    ahead: int = 0
+    """Units that a program asks the cache for while it waits for activations."""
     registers: int | None = None
     """A cap, so that as many programs as planned run at once."""
 
@@ -54,7 +56,7 @@ def plan(rows: int, k: int, columns: int, processors: int, capability: int) -> P
         capability: 90 for SM90.
     """
     if columns <= 8:
-        how = Plan("registers", 8, 4 * processors, unit=256)
+        how = Plan("registers", 8, 4 * processors, unit=256, ahead=4, registers=128)
     elif capability != 90:
         wide, resident = (16, 4) if columns <= 16 else (32, 3) if columns <= 32 else (64, 2)
         how = Plan("shared", wide, resident * processors, stages=4 if wide == 16 else 3)
@@ -158,7 +160,7 @@ def _launch(how: Plan, x: Tensor, weight: NVFP4Weight, values: Tensor, slot_stri
     grid = (how.programs,)
     if how.kernel == "registers":
         layout = nvfp4_registers.activation_layout(how.warps)
-        nvfp4_registers.registers_kernel[grid](x, *operands, X=layout, **flags)
+        nvfp4_registers.registers_kernel[grid](x, *operands, X=layout, AHEAD=how.ahead, **flags)
     elif how.kernel == "shared":
         nvfp4_shared.shared_kernel[grid](x, *operands, COLUMNS=how.columns, STAGES=how.stages, **flags)
     elif how.kernel == "stream":

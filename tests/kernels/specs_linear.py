@@ -18,7 +18,11 @@ DENSE |= {"n": "i32", "k": "i32"}
 def specialisations() -> Iterator[Specialisation]:
     layout = nvfp4_registers.activation_layout(4)
     yield Specialisation(
-        nvfp4_registers.registers_kernel, NVFP4, {"X": layout, "WARPS": 4, "DEPENDENT": True}, unaligned=["columns"]
+        nvfp4_registers.registers_kernel,
+        NVFP4,
+        {"X": layout, "WARPS": 4, "AHEAD": 4, "DEPENDENT": True},
+        registers=128,
+        unaligned=["columns"],
     )
     for columns in (16, 32, 64):
         stages = plan(34816, 5120, columns, 170, 120).stages

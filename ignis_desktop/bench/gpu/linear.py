@@ -10,6 +10,7 @@ from torch import Tensor
 from ignis_desktop.bench.gpu.case import Case, Launch
 from kernels.fused.activations import arrange
 from kernels.fused.dense_linear import Tiling, dense_linear, fp8_linear, launch_tiles
+from kernels.fused.norm import add_rms_norm
 from kernels.fused.nvfp4_layout import (
     NVFP4Weight,
     dequantize,
@@ -21,6 +22,7 @@ from kernels.fused.nvfp4_layout import (
 from kernels.fused.nvfp4_linear import Plan, nvfp4_linear, wants_fragments, workspace_size
 from kernels.fused.nvfp4_unpack import nvfp4_matmul, unpack_nvfp4
 from kernels.fused.partial import Partial
+from kernels.fused.silu_mul import silu_mul
 
 SHAPES = {
     "gate‖up": (34816, 5120, 64),
@@ -44,6 +46,9 @@ def cases(quick: bool) -> Iterator[Case]:
         yield _dense(f"gates × {columns}", 96, 5120, columns, 48)
         yield _dense(f"head × {columns}", *HEAD, columns, 1)
         yield _fp8(f"FP8 head × {columns}", *HEAD, columns, 1)
+    for columns in (1, 8):
+        for ahead in (0, 2, 4, 8, 16):
+            yield _block(columns, ahead)
     yield _packing()
     for name, (out, k, _) in SHAPES.items():
         yield _unpacking(name, out, k)
@@ -63,7 +68,8 @@ def _plans() -> Iterator[Case]:
             yield _fp8(f"FP8 head × {columns}: {tiling}", *HEAD, columns, 0, tiling)
     cores = torch.cuda.get_device_properties(0).multi_processor_count
     for name, (out, k, _) in SHAPES.items():
-        ways = [Plan("registers", 8, programs * cores, unit=256) for programs in (3, 4)]
+        ways = [Plan("registers", 8, 4 * cores, 256, ahead=ahead, registers=128) for ahead in (0, 8)]
+        ways += [Plan("registers", 8, 5 * cores, 256, ahead=0, registers=96), Plan("registers", 8, 4 * cores, 256)]
         for columns in (16, 32, 64):
             for unit in (256, 512):
                 ways.append(Plan("persistent", columns, 4 * cores, unit, 4, 2, 128))
@@ -71,6 +77,34 @@ def _plans() -> Iterator[Case]:
                 ways.append(Plan("persistent", columns, 2 * cores, unit, 8, 2, 128))
         for how in ways:
             yield _case(f"{name} × {how.columns}: {how}", out, k, how.columns, 0, plan=how, area="linear plans")
+
+
+def _block(columns: int, ahead: int) -> Case:
+    """A feed-forward block as a round runs it: norm, gate‖up, SiLU, down, each launched while the one before runs."""
+    hidden, inner = 5120, 17408
+    cores = torch.cuda.get_device_properties(0).multi_processor_count
+    how = Plan("registers", 8, 4 * cores, 256, ahead=ahead, registers=128)
+
+    def make(seed: int) -> Made:
+        gate_up, down = random_weight(2 * inner, hidden, seed), random_weight(hidden, inner, seed + 100)
+        residual, scale = _normal(columns, hidden), torch.rand(hidden, device="cuda") + 0.5
+        delta = Partial.split(torch.randn(columns, hidden, device="cuda"))
+
+        def launch() -> Partial:
+            _, normed = add_rms_norm(residual, delta, scale, 1e-6, dependent=True)
+            product = nvfp4_linear(normed, gate_up, dependent=True, chosen=how)
+            return nvfp4_linear(silu_mul(product, dependent=True), down, dependent=True, chosen=how)
+
+        def exact() -> Sequence[Tensor]:
+            total = residual.double() + delta.sum()
+            normed = total * (total.square().mean(-1, keepdim=True) + 1e-6).rsqrt() * scale
+            gate, up = _exact(normed, dequantize(gate_up)).chunk(2, dim=-1)
+            return [_exact(gate * gate.sigmoid() * up, dequantize(down))]
+
+        return launch, exact
+
+    moved = 3 * inner * hidden * 9 // 16
+    return Case("linear", f"block × {columns}, {ahead} ahead", make, 1e-2, moved, variants=4)
 
 
 def _dense(name: str, out: int, k: int, columns: int, per_round: float, chosen: Tiling | None = None) -> Case:
