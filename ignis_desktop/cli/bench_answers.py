@@ -88,7 +88,7 @@ def answers(
             if texts := tuple(kind for kind in kinds or ("log", "prose", "records") if kind != "screens"):
                 missed |= _texts(engine, split, texts, against, limit or 0, cases, threads, failures, line.show, result)
             if "screens" in kinds:
-                _screens(engine, limit or 0, line.show, result)
+                _screens(engine, limit or 0, failures, line.show, result)
         finally:
             line.clear()
         now = engine.snapshot()
@@ -133,9 +133,11 @@ def _texts(
     return any(verdict.passed is False for verdict in verdicts)
 
 
-def _screens(engine: Engine, limit: int, say: Say, result: dict[str, Any]) -> None:
-    from ignis_desktop.bench.answers.screens import read_screens, run_screens, screens_report
+def _screens(engine: Engine, limit: int, failures: bool, say: Say, result: dict[str, Any]) -> None:
+    from ignis_desktop.bench.answers.screens import read_screens, run_screens, screens_failures, screens_report
 
     pointed = run_screens(engine, read_screens(None, limit), say)
     click.echo(screens_report(pointed))
+    if failures and (wrong := screens_failures(pointed)):
+        click.echo(f"\nWrong answers\n{wrong}")
     result["screens"] = [one.json() for one in pointed]

@@ -20,7 +20,14 @@ from ignis_desktop.bench.answers.documents import overlap, right, same_words, un
 from ignis_desktop.bench.answers.finders import Bm25, Candidate, Outcome, Quote
 from ignis_desktop.bench.answers.run import run_cases
 from ignis_desktop.bench.answers.score import Asked, by_index, found_first, judged, seconds
-from ignis_desktop.bench.answers.screens import Pointed, ScreenCase, read_screens, run_screens, screens_report
+from ignis_desktop.bench.answers.screens import (
+    Pointed,
+    ScreenCase,
+    read_screens,
+    run_screens,
+    screens_failures,
+    screens_report,
+)
 from ignis_desktop.cli import entry
 from ignis_desktop.cli.engine_process import engine_running
 from ignis_desktop.cli.errors import CommandError
@@ -315,3 +322,28 @@ def test_the_command_prints_tables_and_failures_and_keeps_everything(
 def test_wrong_usage(arguments: list[str], code: int, says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert entry.run(["bench", "answers", *arguments]) == code
     assert says in capsys.readouterr().err
+
+
+def test_what_is_told_of_screens() -> None:
+    box = (10.0, 10.0, 20.0, 20.0)
+
+    def pointed(question: str, box: Any, found: bool, *pixels: float) -> Pointed:
+        return Pointed(
+            ScreenCase(Path("a.png"), question, "name" if box else "absent", "", box), found, pixels, 1, True
+        )
+
+    asked = [
+        pointed("hit", box, True, 15, 12),
+        pointed("missed", box, True, 15, 50),
+        pointed("denied", box, False, 15, 15),
+        pointed("imagined", None, True, 3, 4),
+        pointed("not there", None, False, 3, 4),
+    ]
+    assert [p.error for p in asked[:3]] == [3, 35, 0]
+    told = screens_report(asked)
+    assert "50% of 2 absent, 33% of 3 present" in told
+    assert screens_failures(asked).splitlines() == [
+        "30 pixels off · a.png · name · missed",
+        "said not to be there · a.png · name · denied",
+        "3, 4 though it is not there · a.png · absent · imagined",
+    ]

@@ -56,6 +56,17 @@ class Pointed:
         (x, y), (left, top, right, bottom) = self.pixels, self.case.box
         return math.hypot(max(left - x, 0, x - right), max(top - y, 0, y - bottom))
 
+    @property
+    def error(self) -> float:
+        """Pixels from the point to the middle of the box."""
+        assert self.case.box is not None
+        left, top, right, bottom = self.case.box
+        return math.dist(self.pixels, ((left + right) / 2, (top + bottom) / 2))
+
+    @property
+    def correct(self) -> bool:
+        return not self.found if self.case.box is None else self.found and self.inside
+
     def json(self) -> dict[str, Any]:
         return {
             "picture": self.case.picture.name,
@@ -144,7 +155,7 @@ def screens_report(pointed: Sequence[Pointed]) -> str:
     times = [f"{median(values):.2f} s" if values else "-" for values in (first, then)]
     return "\n".join(
         [
-            table(["asked", "questions", "inside", "median pixels off, outside"], rows),
+            table(["asked", "questions", "inside", "median pixels to its middle", "… off it, outside"], rows),
             f"  said not to be there: {flagged} of {flagged.of} absent, {lost} of {lost.of} present",
             f"  median of the first question about a screen {times[0]}, of the next {times[1]}",
         ]
@@ -154,4 +165,19 @@ def screens_report(pointed: Sequence[Pointed]) -> str:
 def _row(name: str, pointed: Sequence[Pointed]) -> list[str]:
     outside = [p.off for p in pointed if not p.inside]
     share = Share.where(p.inside for p in pointed)
-    return [name, str(share.of), str(share), f"{median(outside):.0f}" if outside else "-"]
+    error = f"{median([p.error for p in pointed]):.0f}" if pointed else "-"
+    return [name, str(share.of), str(share), error, f"{median(outside):.0f}" if outside else "-"]
+
+
+def screens_failures(pointed: Sequence[Pointed]) -> str:
+    """Every question that got a wrong answer, a line each."""
+    return "\n".join(
+        f"{_failure(p)} · {p.case.picture.name} · {p.case.by} · {p.case.question}" for p in pointed if not p.correct
+    )
+
+
+def _failure(pointed: Pointed) -> str:
+    x, y = pointed.pixels
+    if pointed.case.box is None:
+        return f"{x:.0f}, {y:.0f} though it is not there"
+    return f"{pointed.off:.0f} pixels off" if pointed.found else "said not to be there"
