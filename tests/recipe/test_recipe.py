@@ -23,12 +23,14 @@ from assets.ember.recipe import (
     optim,
     pointing,
     quantise,
+    replies,
     retrieval,
     train,
 )
 from assets.ember.recipe.chats import converse
 from assets.ember.recipe.data import Data, Sizes, examples, loaders
 from assets.ember.recipe.gdn import gated_delta_rule
+from assets.ember.recipe.wordings import Thesaurus, reworded
 
 # A shard's file stays open as long as the loader that reads it.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -125,16 +127,15 @@ def test_lexical_questions_single_out_their_line():
     assert logs.unique(lines, 1, ["alpha", "2"])
 
 
-def test_encoded_documents_drop_what_does_not_fit(data):
+def test_documents_drop_what_does_not_fit(data):
     doc = retrieval.Document(
         [f"line number {i} of the evidence" for i in range(30)], [("number 2", 2), ("number 29", 29), ("absent", None)]
     )
-    row = retrieval.encode(doc, data.words, 300)
-    assert len(row.ids) <= 300
-    assert row.answers == [2, -1]
-    assert all(row.ids[at] == data.words.line for at in row.at)
-    kept = [row.ids[i] for i in range(len(row.line_of)) if row.line_of[i] == 2]
-    assert data.words.tokenizer.decode(kept) == "line number 2 of the evidence\n"
+    row = {name: array[0] for name, array in lines.collate([doc], data.words, 300).items()}
+    assert row["length"] <= 300
+    assert row["answer"][row["asked"]].tolist() == [2, -1]
+    assert all(ids[at] == data.words.line for ids, at in zip(row["ids"][:2], row["at"][:2], strict=True))
+    assert data.words.tokenizer.decode(row["evidence"][row["line_of"] == 2]) == "line number 2 of the evidence\n"
 
 
 def test_choices_are_balanced_and_answerable(data):
@@ -247,7 +248,7 @@ def test_the_teacher_converses(data, teacher):
 
 
 def test_loaders_yield_every_kind(data):
-    found = loaders(data, Sizes.tiny(), 1.0, 0, (0, 0, 0))
+    found = loaders(data, Sizes.tiny(), 1.0, 0, (0, 0, 0, 0))
     _, batch = next(found["point"])
     assert batch["images"].shape == (2, 128, 192, 3)
     assert batch["asked"].any()
@@ -262,7 +263,7 @@ def test_every_batch_of_a_bucket_has_the_shapes_of_its_example(data):
         key: {name: (array.shape, array.dtype) for name, array in arrays.items()}
         for key, arrays in examples(data, sizes).items()
     }
-    for kind, batches in loaders(data, sizes, 1.0, 3, (0, 0, 0)).items():
+    for kind, batches in loaders(data, sizes, 1.0, 3, (0, 0, 0, 0)).items():
         for _ in range(4):
             bucket, batch = next(batches)
             assert {name: (t.numpy().shape, t.numpy().dtype) for name, t in batch.items()} == shapes[kind, bucket]
@@ -313,7 +314,7 @@ def test_few_questions_about_lines_have_no_answer():
 
 
 def test_train_resume_evaluate_and_export(folder, teacher, tmp_path):
-    common = ["--data", str(folder), "--dry-run", "--seconds", "600", "--workers", "0", "0", "0", "--warm", "2"]
+    common = ["--data", str(folder), "--dry-run", "--seconds", "600", "--workers", "0", "0", "0", "0", "--warm", "2"]
     first = train.train(train.parse([*common, "--out", str(tmp_path / "one"), "--steps", "6"]), teacher)
     second = train.train(
         train.parse(
@@ -350,6 +351,8 @@ def test_train_resume_evaluate_and_export(folder, teacher, tmp_path):
         "2",
         "--windows",
         "1",
+        "--prompts",
+        "2",
         "--documents",
         "1",
         "--device",
@@ -376,3 +379,73 @@ def test_a_run_can_continue_from_shipped_weights(tmp_path, tiny_folder):
         for name, tensor in found.items():
             wanted = shipped.tensor(name)
             assert (tensor - wanted).norm() <= 0.01 * wanted.norm(), name
+
+
+def test_questions_are_reworded_but_keep_their_slots():
+    said = {reworded(random.Random(seed), "the login of {user} failed on {host}") for seed in range(60)}
+    assert len(said) > 20
+    assert all("{user}" in question and "{host}" in question for question in said)
+
+
+def test_words_are_described_by_their_meanings():
+    thesaurus = Thesaurus([("remove", "take something away"), ("a place to sit", "chair")])
+    assert thesaurus.of("removed") == ["take something away"]
+    assert thesaurus.described(random.Random(0), ["chair"], 0.0) == "a place to sit"
+    assert thesaurus.described(random.Random(0), ["unknown", "words"], 0.0) is None
+
+
+def test_lines_nobody_wrote_questions_for_are_asked_by_meaning(data):
+    rng, pairs = random.Random(1), data.material.pairs
+    docs = [logs.log_document(rng, 40, ["stone"], wanted=12, pairs=pairs) for _ in range(30)]
+    texts = {text for row in pairs.rows for text in row}
+    meant = [
+        line
+        for doc in docs
+        for _, answer in doc.questions
+        if answer is not None
+        for line in [doc.lines[answer]]
+        if any(text in line for text in texts)
+    ]
+    assert len(meant) > 10
+
+
+def test_near_absent_elements_are_asked_for_and_far_ones_too():
+    boxes = [[10 + 30 * i, 10, 30 + 30 * i, 30] for i in range(20)]
+    items = [
+        {"box": box, "kind": "button", "queries": [{"q": f"open thing{i}", "by": "text"}]}
+        for i, box in enumerate(boxes)
+    ]
+    near = {"box": None, "kind": "absent", "queries": [{"q": "open box", "by": "text"}]}
+    far = [{"box": box, "kind": "link", "queries": [{"q": f"shop{i}", "by": "text"}]} for i, box in enumerate(boxes)]
+    screen = pointing.Screen(np.zeros((64, 640, 3), np.uint8), [*items, near])
+    asked = [row for seed in range(40) for row in pointing.questions(random.Random(seed), screen, far, 16)]
+    missing = [question.lower() for question, box, *_ in asked if box is None]
+    assert len(missing) / len(asked) == pytest.approx(pointing.ABSENT, abs=0.03)
+    assert any("open box" in question for question in missing)
+    assert any("shop" in question for question in missing)
+    assert pointing.place((0, 0, 20, 10), (640, 480)) == "at the top left"
+    assert pointing.place((300, 230, 340, 250), (640, 480)) == "in the middle"
+
+
+def test_replies_are_what_the_template_renders(data):
+    rng = random.Random(0)
+    prompts, answers = zip(*(replies.rendered(replies.calls(rng, data.material)) for _ in range(40)), strict=True)
+    assert all(prompt.endswith("<|im_start|>assistant\n") for prompt in prompts)
+    assert all("<tools>" in prompt for prompt in prompts)
+    assert all(answer.endswith("<|im_end|>") and "<|im_start|>" not in answer for answer in answers)
+    called = [answer for answer in answers if "<tool_call>" in answer]
+    assert len(called) > 15
+    for answer in called:
+        call = json.loads(answer.split("<tool_call>\n")[1].split("\n</tool_call>")[0])
+        assert set(call) == {"name", "arguments"}
+    row = {name: array[0] for name, array in replies.batch(rng, data.material, data.words, 1, 512).items()}
+    kept = row["token"] >= 0
+    assert row["token"][kept].tolist() == row["ids"][row["at"][kept] + 1].tolist()
+    assert row["token"][kept][-1] == data.words.end
+
+
+def test_prompts_for_reading_are_not_taught():
+    small = {"Hi! Who are you?", "Thank you!"}
+    taught = {question.lower() for asked, _ in replies._written() for question in asked}
+    assert len(evaluate.PROMPTS) == 50
+    assert not {prompt.lower() for prompt in evaluate.PROMPTS if prompt not in small} & taught

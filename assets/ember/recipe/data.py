@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from . import decide, lines, pointing
+from . import decide, lines, pointing, replies
 from .chats import SYSTEM
 from .retrieval import Document, Material, Pairs, sentences_of
 from .screens import drawer
@@ -28,6 +28,7 @@ Arrays = dict[str, np.ndarray]
 Make = Callable[[random.Random], Arrays]
 CHOICES = (lines.Bucket(128, 320, 1.0), lines.Bucket(384, 110, 1.0))
 """Half of all prompts have fewer than 100 tokens."""
+REPLIES = (lines.Bucket(384, 64, 1.0),)
 
 
 @dataclass
@@ -52,9 +53,11 @@ class Data:
             found = sorted({w for _, text in pairs.rows for w in re.findall(r"\b[a-z]{4,10}\b", text)})
             random.Random(2).shuffle(found)
             vocabulary = found[:20_000]
-        return cls(
-            folder, words, Shape.from_config(folder / "config.json"), documents, Material(vocabulary, pairs, sentences)
-        )
+        material = Material(vocabulary, pairs, sentences)
+        known = list(material.thesaurus.meanings)
+        spelt = words.encode_many([f" {word}" for word in known])
+        material.common = [word for word, ids in zip(known, spelt, strict=True) if len(ids) == 1]
+        return cls(folder, words, Shape.from_config(folder / "config.json"), documents, material)
 
     def text(self, seed: int) -> TextStream:
         """The stream for distillation. Chats that appear in the folder later are not picked up."""
@@ -68,7 +71,12 @@ class Data:
     def glosses(self, most: int = 16_000) -> list[tuple[str, str]]:
         """(label, meaning) from the pairs: common words and short phrases, which stand on screens like any label."""
         rows = self.material.pairs.rows if self.material.pairs else []
-        short = [(text, said) for text, said in rows if len(text) <= 22 and text.islower() and 12 <= len(said) <= 70]
+        short = [
+            (text, said)
+            for row in rows
+            for text, said in (row, row[::-1])
+            if len(text) <= 22 and text.islower() and 12 <= len(said) <= 70 and said[0].islower() and "<" not in said
+        ]
         tokens = self.words.encode_many([f" {text}" for text, _ in short])
         return [pair for pair, ids in zip(short, tokens, strict=True) if len(ids) <= 2][:most]
 
@@ -113,20 +121,24 @@ class Sizes:
     points: tuple[pointing.Bucket, ...]
     lines: tuple[lines.Bucket, ...]
     choices: tuple[lines.Bucket, ...]
+    replies: tuple[lines.Bucket, ...]
     text: tuple[int, int]
 
     @classmethod
     def full(cls) -> Sizes:
-        return cls(pointing.BUCKETS, lines.BUCKETS, CHOICES, (20, 1024))
+        return cls(pointing.BUCKETS, lines.BUCKETS, CHOICES, REPLIES, (20, 1024))
 
     @classmethod
     def tiny(cls) -> Sizes:
         buckets = (pointing.Bucket(192, 128, 2, 1.0, "native", 6), pointing.Bucket(192, 128, 2, 1.0, "zoom", 6))
-        return cls(buckets, (lines.Bucket(160, 2, 1.0),), (lines.Bucket(160, 2, 1.0),), (2, 96))
+        return cls(
+            buckets, (lines.Bucket(160, 2, 1.0),), (lines.Bucket(160, 2, 1.0),), (lines.Bucket(512, 2, 1.0),), (2, 96)
+        )
 
 
 def makers(data: Data, sizes: Sizes, share: float) -> dict[str, list[tuple[float, Make]]]:
-    """For "point", "line" and "choice" their buckets: (share of batches, maker). A bucket fixes a batch's shapes."""
+    """For "point", "line", "choice" and "reply" their buckets: (share of batches, maker). A bucket fixes a batch's
+    shapes."""
     screens = data.screens(share)
 
     def point(bucket: pointing.Bucket) -> Make:
@@ -138,15 +150,20 @@ def makers(data: Data, sizes: Sizes, share: float) -> dict[str, list[tuple[float
     def choice(bucket: lines.Bucket) -> Make:
         return lambda rng: decide.batch(rng, data.material, data.words, bucket.rows, bucket.tokens)
 
+    def reply(bucket: lines.Bucket) -> Make:
+        return lambda rng: replies.batch(rng, data.material, data.words, bucket.rows, bucket.tokens)
+
     return {
         "point": [(bucket.weight, point(bucket)) for bucket in sizes.points],
         "line": [(bucket.weight, line(bucket)) for bucket in sizes.lines],
         "choice": [(bucket.weight, choice(bucket)) for bucket in sizes.choices],
+        "reply": [(bucket.weight, reply(bucket)) for bucket in sizes.replies],
     }
 
 
 def examples(data: Data, sizes: Sizes) -> dict[tuple[str, int], Arrays]:
-    """A batch of each shape that loaders yield, by ("point" | "line" | "choice", bucket), without much in it."""
+    """A batch of each shape that loaders yield, by ("point" | "line" | "choice" | "reply", bucket), without much in
+    it."""
     rng, found = random.Random(0), {}
     for index, bucket in enumerate(sizes.points):
         screen = pointing.Screen(np.zeros((bucket.height, bucket.width, 3), np.uint8), [])
@@ -159,12 +176,14 @@ def examples(data: Data, sizes: Sizes) -> dict[tuple[str, int], Arrays]:
         found["line", index] = lines.collate([document] * size.rows, data.words, size.tokens)
     for index, size in enumerate(sizes.choices):
         found["choice", index] = decide.batch(rng, data.material, data.words, size.rows, size.tokens)
+    for index, size in enumerate(sizes.replies):
+        found["reply", index] = replies.batch(rng, data.material, data.words, size.rows, size.tokens)
     return found
 
 
-def loaders(data: Data, sizes: Sizes, share: float, seed: int, workers: tuple[int, int, int]) -> dict[str, Iterator]:
-    """Iterators "point", "line" and "choice" of (bucket's index, batch); ``workers`` processes for each (0: batches are
-    made in this process)."""
+def loaders(data: Data, sizes: Sizes, share: float, seed: int, workers: tuple[int, ...]) -> dict[str, Iterator]:
+    """Iterators "point", "line", "choice" and "reply" of (bucket's index, batch); ``workers`` processes for each (0:
+    batches are made in this process)."""
     found = {}
     for offset, ((name, buckets), count) in enumerate(zip(makers(data, sizes, share).items(), workers, strict=True)):
         loader = DataLoader(

@@ -1,4 +1,4 @@
-"""Fixed held-out sets, every question asked alone as the product asks it; prints one table and writes JSON.
+"""Fixed held-out sets, every question asked as if alone, as the product asks it; prints one table and writes JSON.
 
     python -m assets.ember.recipe.evaluate --data DATA --checkpoint ember.int8.safetensors --out result.json [--shipped]
 
@@ -15,6 +15,7 @@ import json
 import math
 import random
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,20 +23,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from . import decide, pointing, retrieval
+from . import decide, lines, pointing
+from .chats import SYSTEM
 from .checkpoint import load_int8
 from .data import Data
 from .heldout import drawn_screens, made_lines, packed_screens, real_logs, real_screens
-from .model import Ember, image_positions, read_scores
-from .objectives import click, inside, line_mass, line_scores
+from .model import Ember
+from .objectives import click, inside, line_mass, line_scores, point_scores
 from .pointing import Screen, fit, view
 from .quantise import shipped_state
 from .shape import Words
 from .teacher import Teacher
 
 SETS = ("points", "lines", "choices", "text", "chat")
-ROWS = 24
-"""Questions that share one forward."""
 
 
 class Tally:
@@ -58,26 +58,14 @@ def ask_points(model: Ember, words: Words, pixels: np.ndarray, questions: list[s
     the picture. ``pixels`` has sides of whole cells."""
     device, cell = model.text.embed_tokens.weight.device, model.shape.cell
     height, width = pixels.shape[:2]
-    tokens = model.vision(torch.from_numpy(pixels.copy())[None].to(device))
-    lead = [*words.user, words.vision_start]
-    found = []
-    for start in range(0, len(questions), ROWS):
-        tails = [
-            [words.vision_end, words.newline, *words.encode(q)[:60], words.point]
-            for q in questions[start : start + ROWS]
-        ]
-        longest = max(map(len, tails))
-        ids = torch.tensor([t + [0] * (longest - len(t)) for t in tails], device=device)
-        rows = len(tails)
-        before = model.embed(torch.tensor([lead], device=device)).expand(rows, -1, -1)
-        embedded = torch.cat((before, tokens.expand(rows, -1, -1), model.embed(ids)), 1)
-        positions = image_positions(len(lead), height // cell, width // cell, longest, device)
-        out = model.text(embedded, positions[:, None].expand(-1, rows, -1), to_read=True)
-        end = len(lead) + tokens.shape[1]
-        at = torch.tensor([[end + len(t) - 1] for t in tails], device=device)
-        found.append(click(read_scores(out, at, len(lead) - 1, end), width, height, cell))
-    x, y, nothing = (torch.cat(parts)[:, 0].float().cpu() for parts in zip(*found, strict=True))
-    return x, y, nothing
+    tails = [[words.newline, *words.encode(question)[:60], words.point] for question in questions]
+    longest = max(map(len, tails))
+    ids = torch.tensor([tail + [0] * (longest - len(tail)) for tail in tails], device=device)
+    at = torch.tensor([len(tail) - 1 for tail in tails], device=device)
+    batch = {"images": torch.from_numpy(pixels.copy())[None].to(device), "ids": ids[None], "at": at[None]}
+    scores, _ = point_scores(model, words, batch)
+    x, y, nothing = click(scores, width, height, cell)
+    return x[0].float().cpu(), y[0].float().cpu(), nothing[0].float().cpu()
 
 
 def second_look(
@@ -163,19 +151,20 @@ def evaluate_lines(model: Ember, words: Words, documents: list[dict], limit: int
     device, tally = model.text.embed_tokens.weight.device, Tally()
     for doc in documents:
         name = doc["name"]
-        for start in range(0, len(doc["questions"]), ROWS):
-            asked = [(q, a) for q, a in doc["questions"][start : start + ROWS]]
-            firsts = [(q, a[0] if isinstance(a, list) else a) for q, a in asked]
-            rows = [retrieval.encode(retrieval.Document(doc["lines"], [pair]), words, limit) for pair in firsts]
-            kept = [(row, pair) for row, pair in zip(rows, asked, strict=True) if row.at]
-            if not kept:
-                continue
-            length = max(len(row.ids) for row, _ in kept)
-            arrays = retrieval.collate([row for row, _ in kept], length)
+        ends = np.cumsum([len(ids) for ids in words.encode_many([f"{line}\n" for line in doc["lines"]])]) + len(
+            words.user
+        )
+        kept = int(np.searchsorted(ends, limit, "right"))
+        firsts = [(q, a[0] if isinstance(a, list) else a, a) for q, a in doc["questions"]]
+        firsts = [(q, first, a) for q, first, a in firsts if first is None or first < kept]
+        for start in range(0, len(firsts), lines.QUESTIONS):
+            asked = firsts[start : start + lines.QUESTIONS]
+            document = lines.Document(doc["lines"][:kept], [(question, first) for question, first, _ in asked])
+            arrays = lines.collate([document], words, int(ends[kept - 1]))
             batch = {key: torch.from_numpy(value).to(device) for key, value in arrays.items()}
             scores, line_of = line_scores(model, words, batch)
-            mass = line_mass(scores, line_of, int(line_of.max()) + 1)[:, 0].cpu()
-            for m, (_, (_, answer)) in zip(mass, kept, strict=True):
+            mass = line_mass(scores, line_of, kept)[0].cpu()
+            for m, (_, _, answer) in zip(mass, asked, strict=False):
                 if answer is None:
                     tally.add(f"{name}: absent refused", m.argmax().item() == 0)
                 else:
@@ -237,32 +226,28 @@ def evaluate_text(model: Ember, teacher: Teacher, documents: np.ndarray, windows
 
 
 @torch.no_grad()
-def reply(model: Ember, words: Words, prompt: str, most: int = 80) -> str:
-    """A greedy answer, recomputing the whole sequence each token; slow and simple, for reading samples."""
+def read_replies(model: Ember, words: Words, prompts: Sequence[str], most: int = 80) -> list[str]:
+    """Greedy answers of at most ``most`` tokens, for reading. Recomputes all rows for each token."""
     device = model.text.embed_tokens.weight.device
-    ids = words.encode(f"<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n")
-    begin = len(ids)
+    rows = [words.encode(f"{SYSTEM}<|im_start|>user\n{p}<|im_end|>\n<|im_start|>assistant\n") for p in prompts]
+    begins, going = [len(row) for row in rows], set(range(len(rows)))
     for _ in range(most):
-        final = model.text(model.embed(torch.tensor([ids], device=device))).final
-        token = (final[0, -1] @ model.text.embed_tokens.weight.T).argmax().item()
-        if token == words.end:
+        if not going:
             break
-        ids.append(token)
-    return words.tokenizer.decode(ids[begin:])
+        asked = sorted(going)
+        width = max(len(rows[i]) for i in asked)
+        ids = torch.tensor([rows[i] + [0] * (width - len(rows[i])) for i in asked], device=device)
+        last = torch.tensor([len(rows[i]) - 1 for i in asked], device=device)
+        final = model.text(model.embed(ids)).final[torch.arange(len(asked), device=device), last]
+        for i, token in zip(asked, (final @ model.text.embed_tokens.weight.T).argmax(-1).tolist(), strict=True):
+            rows[i].append(token)
+            if token == words.end:
+                going.remove(i)
+    return [words.tokenizer.decode(row[begin:]) for row, begin in zip(rows, begins, strict=True)]
 
 
-PROMPTS = (
-    "What is the capital of France?",
-    "Hi! Who are you?",
-    "How do I copy a file in Linux?",
-    "Give me three tips for sleeping better.",
-    "What is a database?",
-    "Write a short poem about the sea.",
-    "How much is 7 plus 5?",
-    "Name three colours.",
-    "Thank you!",
-    "What is a firewall?",
-)
+PROMPTS = tuple(Path(__file__).with_name("prompts.txt").read_text().splitlines())
+"""Prompts whose answers are read; none is taught by ``replies.txt``."""
 
 
 def evaluate(args: argparse.Namespace, teacher: Teacher | None = None) -> dict:
@@ -292,7 +277,8 @@ def evaluate(args: argparse.Namespace, teacher: Teacher | None = None) -> dict:
     if "text" in sets and teacher and data.documents is not None:
         result["text"] = evaluate_text(model, teacher, data.documents, args.windows)
     if "chat" in sets:
-        result["chat"] = {prompt: reply(model, data.words, prompt) for prompt in PROMPTS}
+        prompts = PROMPTS[: args.prompts]
+        result["chat"] = dict(zip(prompts, read_replies(model, data.words, prompts), strict=True))
     args.out.write_text(json.dumps(result, indent=1))
     print(table(result))
     return result
@@ -300,13 +286,13 @@ def evaluate(args: argparse.Namespace, teacher: Teacher | None = None) -> dict:
 
 def table(result: dict) -> str:
     """One line a figure: set, name, share and count."""
-    lines = [f"{result['checkpoint']}{' at shipped precision' if result['shipped precision'] else ''}"]
+    shown_lines = [f"{result['checkpoint']}{' at shipped precision' if result['shipped precision'] else ''}"]
     for group, rows in result.items():
         if isinstance(rows, dict):
             for name, row in rows.items():
                 shown = f"{100 * row['share']:5.1f} %  ({row['n']})" if isinstance(row, dict) else str(row)
-                lines.append(f"{group:14s} {name:42s} {shown}")
-    return "\n".join(lines)
+                shown_lines.append(f"{group:14s} {name:42s} {shown}")
+    return "\n".join(shown_lines)
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
@@ -324,6 +310,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--logs", type=Path, help="folder of real logs with questions.json")
     parser.add_argument("--zoomed", type=int, default=6, help="questions of each screen that get a second look")
     parser.add_argument("--choices", type=int, default=60, help="questions of each kind of choice")
+    parser.add_argument("--prompts", type=int, default=len(PROMPTS), help="prompts whose answers are printed")
     parser.add_argument("--windows", type=int, default=60, help="text windows of 1,024 tokens")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--out", type=Path, required=True)

@@ -14,9 +14,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .values import SERVICES, VALUE_SLOTS, Values
+from .wordings import Thesaurus, reworded
 
+if TYPE_CHECKING:
+    from .retrieval import Pairs
+
+NEAR = 0.5
+"""Share of the questions without an answer that share names or words with a line that is there."""
 SLOT = re.compile(r"{(\w+)}")
 
 
@@ -151,9 +158,19 @@ def _trace(rng: random.Random, values: Values, format_name: str) -> list[str]:
     return [f'  File "/app/{n}.py", line {rng.randint(3, 900)}, in {values.word()}' for n in names[: rng.randint(1, 3)]]
 
 
-def log_document(rng: random.Random, count: int, words: list[str], *, wanted: int, held_out: bool = False) -> Document:
+def log_document(
+    rng: random.Random,
+    count: int,
+    words: list[str],
+    *,
+    wanted: int,
+    held_out: bool = False,
+    pairs: Pairs | None = None,
+    thesaurus: Thesaurus | None = None,
+) -> Document:
     """A log of about ``count`` lines with up to ``wanted`` questions; ``held_out`` uses events' last questions, formats
-    that training never sees and no question of training's own wording."""
+    that training never sees and no question of training's own wording. With ``pairs`` some lines say what nobody wrote
+    questions for, and are asked by what they mean; with ``thesaurus`` words of a line are asked by their meaning."""
     values = Values(rng, words)
     formats = HELD_OUT_FORMATS if held_out and rng.random() < 0.3 else FORMATS
     format_name = rng.choice(list(formats))
@@ -163,8 +180,20 @@ def log_document(rng: random.Random, count: int, words: list[str], *, wanted: in
     pids = {s: rng.randint(100, 60_000) for s in services}
     when, rows, lines = rng.randint(1_500_000_000, 1_800_000_000), [], []
     last: dict[str, dict[str, str]] = {}
+    foreign: list[tuple[str, int | None]] = []
+    odd = rng.choice((0.0, 0.1, 0.3)) if pairs else 0.0
     while len(lines) < count:
         when += rng.choice((0, 0, 1, 1, 2, 7, 40, rng.randint(0, 4000)))
+        if pairs and rng.random() < odd:
+            question, said = rng.choice(pairs.rows)[:: rng.choice((1, -1))]
+            service, level = rng.choice(services), rng.choice(("info", "info", "warn", "error"))
+            lines.append(
+                formats[format_name](Line(when, rng.randint(0, 999), host, service, pids[service], level, said))
+            )
+            foreign.append((question, len(lines) - 1))
+            if rng.random() < NEAR and (near := pairs.near(rng, said)):
+                foreign.append((near[0], None))
+            continue
         event = rng.choices(pool, weights)[0]
         slots = values.draw()
         if event.message in last and rng.random() < 0.6:  # a near-duplicate: one or two values move, the rest stays
@@ -186,6 +215,10 @@ def log_document(rng: random.Random, count: int, words: list[str], *, wanted: in
     clocks = Counter(line.clock("%H:%M") for *_, line in rows)
     levels = Counter((line.level, line.service) for *_, line in rows)
     text = "\n".join(lines)
+    there = set(lines)
+    for question, index in rng.sample(foreign, min(len(foreign), max(1, wanted // 2))):
+        if index is not None or not any(question in line for line in there):
+            document.questions.append((reworded(rng, question, 0.0), index))
     for index, event, slots, line in rng.sample(rows, min(len(rows), 3 * wanted)):
         question, answer = _question(
             rng,
@@ -198,6 +231,7 @@ def log_document(rng: random.Random, count: int, words: list[str], *, wanted: in
             format_name,
             held_out,
             (counts, kinds, clocks, levels, seen, text),
+            thesaurus,
         )
         if question:
             document.questions.append((question, answer))
@@ -207,12 +241,13 @@ def log_document(rng: random.Random, count: int, words: list[str], *, wanted: in
 
 
 def _question(
-    rng, values, document, index, event, slots, line, format_name, held_out, tables
+    rng, values, document, index, event, slots, line, format_name, held_out, tables, thesaurus
 ) -> tuple[str | None, int | None]:
     counts, kinds, clocks, levels, seen, text = tables
     choice = rng.random()
     template = event.questions[-1] if held_out and rng.random() < 0.5 else rng.choice(event.questions[:-1])
     asked = set(SLOT.findall(template)) & event.slots
+    template = template if held_out else reworded(rng, template)
     if choice < 0.45:
         pinned = kinds[event.message] == 1 or any(counts[event.message, name, slots[name]] == 1 for name in asked)
         if pinned:
@@ -246,6 +281,12 @@ def _question(
             other = values.nudge(value)
             return (wording.format(other), None) if other not in text else (None, None)
         return wording.format(value), index
+    if choice < 0.68 and thesaurus:
+        picked = [w for w in re.findall(r"[A-Za-z]{4,}", event.message) if w in line.message]
+        picked = rng.sample(picked, min(len(picked), rng.randint(2, 5)))
+        if picked and unique(document.lines, index, picked):
+            return thesaurus.described(rng, picked, rng.choice((0.0, 0.3, 0.5))), index
+        return None, None
     if choice < 0.82:
         return lexical(rng, document.lines, index), index
     if choice < 0.90:
@@ -275,4 +316,8 @@ def _question(
     other = rng.choice(events())
     if kinds[other.message]:
         return None, None
-    return rng.choice(other.questions[:-1]).format(**values.draw()), None
+    template = rng.choice(other.questions[:-1])
+    drawn = values.draw()
+    if rng.random() < NEAR:  # about something else, but with the names and numbers of a line that is there
+        drawn |= {name: value for name, value in slots.items() if name in event.slots}
+    return (template if held_out else reworded(rng, template)).format(**drawn), None

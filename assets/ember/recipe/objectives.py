@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .branches import branch_scores
 from .fuse import fused
-from .model import Ember, image_positions, read_scores
+from .model import Ember, image_positions
 from .pointing import WAYS
 from .shape import Words
 from .teacher import Teacher
@@ -118,25 +118,8 @@ def pointing(model: Ember, words: Words, batch: Batch, named: float = 0.3, sharp
 
 
 def line_scores(model: Ember, words: Words, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Readout of whole prompts (``retrieval.collate``): scores [B, Q, keys] and the line of each key [B, keys]; key 0
-    is the nothing slot (line -1), the other keys outside the evidence are masked."""
-    slot = len(words.user) - 1
-    out = model.text(model.embed(batch["ids"]), to_read=True)
-    line_of = batch["line_of"][:, slot:]
-    outside = line_of < 0
-    outside[:, 0] = False
-    scores = read_scores(out, batch["at"], slot, batch["ids"].shape[1])
-    return scores.masked_fill(outside[:, None], MASKED), line_of
-
-
-def line_mass(scores: Tensor, line_of: Tensor, lines: int) -> Tensor:
-    """Softmax mass of the nothing slot (index 0) and of every line (1 + line): [B, Q, 1 + lines]."""
-    mass = scores.new_zeros(*scores.shape[:2], lines + 1)
-    return mass.scatter_add_(2, (line_of + 1).clamp(max=lines)[:, None].expand(scores.shape), scores.softmax(-1))
-
-
-def retrieval(model: Ember, words: Words, batch: Batch) -> Result:
-    """−log of the attention mass on the right line (or on the nothing slot)."""
+    """Readout of a batch of lines (``lines.collate``): scores [B, Q, keys] and the line of each key [B, keys]; key 0 is
+    the nothing slot (line -1), keys behind the evidence are masked."""
     slot, evidence = len(words.user) - 1, batch["evidence"]
     rows, tokens = evidence.shape
     positions = torch.arange(tokens, device=evidence.device).expand(3, rows, -1)
@@ -154,6 +137,20 @@ def retrieval(model: Ember, words: Words, batch: Batch) -> Result:
     line_of = batch["line_of"][:, slot:]
     key = torch.arange(tokens - slot, device=evidence.device)
     scores = scores.masked_fill(((line_of < 0) & (key > 0))[:, None], MASKED)
+    return scores, line_of
+
+
+def line_mass(scores: Tensor, line_of: Tensor, lines: int) -> Tensor:
+    """Softmax mass of the nothing slot (index 0) and of every line (1 + line): [B, Q, 1 + lines]."""
+    mass = scores.new_zeros(*scores.shape[:2], lines + 1)
+    return mass.scatter_add_(2, (line_of + 1).clamp(max=lines)[:, None].expand(scores.shape), scores.softmax(-1))
+
+
+def retrieval(model: Ember, words: Words, batch: Batch) -> Result:
+    """−log of the attention mass on the right line (or on the nothing slot)."""
+    scores, line_of = line_scores(model, words, batch)
+    key = torch.arange(scores.shape[-1], device=scores.device)
+    tokens = batch["evidence"].shape[1]
     answer, asked = batch["answer"], batch["asked"]
     right = (line_of[:, None] == answer[:, :, None]) & ((line_of >= 0) | (key == 0))[:, None]
     gained = torch.logsumexp(scores.masked_fill(~right, MASKED), -1) - torch.logsumexp(scores, -1)
@@ -182,6 +179,17 @@ def choosing(model: Ember, batch: Batch) -> Result:
     logits = choice_logits(model, batch)
     loss = F.cross_entropy(logits, batch["label"])
     return loss, {"choice": loss.detach(), "right": (logits.argmax(-1) == batch["label"]).float().mean()}
+
+
+def replying(model: Ember, batch: Batch) -> Result:
+    """Cross-entropy of the answers' tokens: ids [B, L]; behind positions at [B, A] comes token [B, A], or -100."""
+    final = model.text(model.embed(batch["ids"])).final
+    assert final is not None
+    rows = torch.arange(len(final), device=final.device)[:, None]
+    logits = (final[rows, batch["at"]] @ model.text.embed_tokens.weight.T).float().flatten(0, 1)
+    token = batch["token"].flatten()
+    loss = F.cross_entropy(logits, token)
+    return loss, {"reply": loss.detach(), "said": _share(logits.argmax(-1) == token, token >= 0)}
 
 
 @fused

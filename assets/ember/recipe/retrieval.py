@@ -1,10 +1,4 @@
-"""Evidence lines, questions about them, and which line (or nothing) answers each; whole prompts for evaluation.
-
-The prompt is the product's: ``<|im_start|>user\\n{line}\\n…{line}\\n`` then per question ``\\n{question}<|line|>``.
-Each line is
-tokenised with its own newline. The readout compares the query at ``<|line|>`` with the keys of the evidence tokens
-and with one key more, the newline of ``user\\n`` just before the evidence: the *nothing* slot.
-"""
+"""Evidence lines of every kind but logs, with questions and which line (or nothing) answers each; their material."""
 
 from __future__ import annotations
 
@@ -14,14 +8,15 @@ import json
 import random
 import re
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from .logs import FORMATS, Document, Line, lexical, log_document
+from .logs import FORMATS, Document, Line, lexical, log_document, unique
 from .shape import Words
 from .values import SERVICES, Values
+from .wordings import Thesaurus
 
 STOP = frozenset(
     [
@@ -49,6 +44,33 @@ STOP = frozenset(
 )
 
 
+FIELDS = {
+    "name": ("person", "full name", "who it is"),
+    "email": ("mail address", "electronic address", "where mail goes"),
+    "city": ("town", "place", "where they live"),
+    "age": ("years", "how old"),
+    "order": ("order number", "purchase"),
+    "customer": ("buyer", "client", "who bought it"),
+    "item": ("article", "thing bought", "goods"),
+    "total": ("sum", "amount to pay", "price"),
+    "state": ("status", "how far it is"),
+    "host": ("machine", "computer"),
+    "ip": ("address", "network address"),
+    "mac": ("hardware address",),
+    "owner": ("whose it is", "person responsible"),
+    "os": ("operating system", "system"),
+    "path": ("location", "where it lies"),
+    "size": ("bytes", "how large"),
+    "sha": ("checksum", "hash", "fingerprint"),
+    "date": ("day", "when"),
+    "sku": ("article number", "product code"),
+    "title": ("name", "what it is called"),
+    "price": ("cost", "how much it costs"),
+    "stock": ("number left", "how many there are"),
+}
+"""Fields of records in other words."""
+
+
 class Pairs:
     """Paraphrase pairs (question, text) with an index from content words to pairs, for hard negatives."""
 
@@ -59,6 +81,14 @@ class Pairs:
             for word in set(re.findall(r"[a-z]{4,}", f"{question} {text}".lower())) - STOP:
                 self.with_word[word].append(index)
         self.topics = [word for word, found in self.with_word.items() if 4 <= len(found) <= 600]
+
+    def near(self, rng: random.Random, text: str) -> tuple[str, str] | None:
+        """A pair that shares a content word with ``text`` and is not it, or None."""
+        words = [w for w in re.findall(r"[a-z]{4,}", text.lower()) if 2 <= len(self.with_word.get(w, ())) <= 600]
+        if not words:
+            return None
+        pair = self.rows[rng.choice(self.with_word[rng.choice(words)])]
+        return None if text in pair else pair
 
     @classmethod
     def load(cls, path: Path, *, held_out: bool) -> Pairs:
@@ -80,6 +110,11 @@ class Material:
     words: list[str]
     pairs: Pairs | None = None
     sentences: list[str] | None = None
+    common: list[str] = field(default_factory=list)
+    """Words with a meaning in ``thesaurus`` that a tokenizer has as one token."""
+
+    def __post_init__(self) -> None:
+        self.thesaurus = Thesaurus(self.pairs.rows if self.pairs else [])
 
 
 def sentences_of(documents: np.ndarray, words: Words, count: int, seed: int) -> list[str]:
@@ -132,17 +167,22 @@ def pair_document(rng: random.Random, count: int, pairs: Pairs, *, wanted: int) 
     return document
 
 
-def prose_document(rng: random.Random, count: int, sentences: list[str], *, wanted: int) -> Document:
-    """Sentences of documentation asked by words that only one of them holds together."""
+def prose_document(
+    rng: random.Random, count: int, sentences: list[str], *, wanted: int, thesaurus: Thesaurus | None = None
+) -> Document:
+    """Sentences of documentation asked by words that only one of them holds together, or by what these words mean."""
     lines = rng.sample(sentences, min(count, len(sentences)))
     document = Document(lines)
     for index in rng.sample(range(len(lines)), min(len(lines), wanted)):
         words = [w for w in re.findall(r"[\w'-]+", lines[index]) if len(w) > 3]
-        question = (
-            " ".join(w for w in words if rng.random() < 0.6).lower()
-            if rng.random() < 0.5
-            else lexical(rng, lines, index)
-        )
+        way, question = rng.random(), None
+        if thesaurus and way < 0.4 and len(words) > 2:
+            picked = sorted(rng.sample(range(len(words)), min(len(words), rng.randint(2, 5))))
+            if unique(lines, index, [words[i] for i in picked]):
+                question = thesaurus.described(rng, [words[i] for i in picked], rng.choice((0.0, 0.3, 0.5)))
+        if question is None and way < 0.7:
+            question = " ".join(w for w in words if rng.random() < 0.6).lower()
+        question = question or lexical(rng, lines, index)
         if question and len(question.split()) > 1:
             document.questions.append((question, index))
     if len(sentences) > count and rng.random() < 0.5:
@@ -220,14 +260,18 @@ def record_document(rng: random.Random, count: int, words: list[str], *, wanted:
                 "the {o} of the {k} {v}",
                 "which entry has {k} {v}",
                 "find {v}",
+                "what is the {o} where the {k} is {v}?",
+                "{k}: {v}",
+                "the one with {v} as {k}",
             )
         )
+        said, asked = (rng.choice([k, *FIELDS.get(k, ())]) for k in (key, other))
         value, answer = str(row[key]), index
         if rng.random() < 0.15:
             value, answer = values.nudge(value), None
             if any(value in line for line in lines):
                 continue
-        document.questions.append((wording.format(k=key, v=value, o=other), answer))
+        document.questions.append((wording.format(k=said, v=value, o=asked), answer))
         if len(document.questions) >= wanted:
             break
     return document
@@ -240,63 +284,17 @@ def document(rng: random.Random, count: int, material: Material, *, wanted: int,
     kinds += [("prose", 1.0)] if material.sentences else []
     kind = rng.choices([k for k, _ in kinds], [w for _, w in kinds])[0]
     if kind == "log":
-        return log_document(rng, count, material.words, wanted=wanted, held_out=held_out)
+        return log_document(
+            rng,
+            count,
+            material.words,
+            wanted=wanted,
+            held_out=held_out,
+            pairs=material.pairs,
+            thesaurus=material.thesaurus,
+        )
     if kind == "record":
         return record_document(rng, count, material.words, wanted=wanted)
     if kind == "pair":
         return pair_document(rng, count, material.pairs, wanted=wanted)
-    return prose_document(rng, count, material.sentences, wanted=wanted)
-
-
-@dataclass
-class Encoded:
-    """A document as tokens: ``line_of`` names the line of each prefix token, -1 for those outside the evidence."""
-
-    ids: list[int]
-    line_of: list[int]
-    at: list[int]
-    answers: list[int]
-    """Line index, or -1 when nothing answers."""
-
-
-def encode(doc: Document, words: Words, limit: int, questions: int = 48) -> Encoded:
-    """Tokenise up to ``limit`` tokens; lines that do not fit are dropped and questions about them with them."""
-    ids, line_of = list(words.user), [-1] * len(words.user)
-    asked = [
-        [words.newline, *tokens[:questions], words.line] for tokens in words.encode_many([q for q, _ in doc.questions])
-    ]
-    room = limit - min(limit // 3, sum(map(len, asked)))
-    kept = 0
-    for index, tokens in enumerate(words.encode_many([line + "\n" for line in doc.lines])):
-        if len(ids) + len(tokens) > room:
-            break
-        ids += tokens
-        line_of += [index] * len(tokens)
-        kept += 1
-    at, answers = [], []
-    for tokens, (_, answer) in zip(asked, doc.questions, strict=True):
-        if (answer is not None and answer >= kept) or len(ids) + len(tokens) > limit:
-            continue
-        ids += tokens
-        at.append(len(ids) - 1)
-        answers.append(-1 if answer is None else answer)
-    return Encoded(ids, line_of, at, answers)
-
-
-def collate(rows: list[Encoded], length: int) -> dict[str, np.ndarray]:
-    """ids [B, L]; line_of [B, L]; at, answer [B, Q]; asked [B, Q] (which of them are real questions)."""
-    width = max(1, *(len(r.at) for r in rows))
-    out = {
-        "ids": np.zeros((len(rows), length), np.int64),
-        "line_of": np.full((len(rows), length), -1, np.int64),
-        "at": np.zeros((len(rows), width), np.int64),
-        "answer": np.full((len(rows), width), -1, np.int64),
-        "asked": np.zeros((len(rows), width), bool),
-    }
-    for i, row in enumerate(rows):
-        out["ids"][i, : len(row.ids)] = row.ids
-        out["line_of"][i, : len(row.line_of)] = row.line_of
-        out["at"][i, : len(row.at)] = row.at
-        out["answer"][i, : len(row.at)] = row.answers
-        out["asked"][i, : len(row.at)] = True
-    return out
+    return prose_document(rng, count, material.sentences, wanted=wanted, thesaurus=material.thesaurus)

@@ -4,10 +4,10 @@
     T.gguf \\
         --seconds 1200 --out RUN
 
-Each step takes one pointing batch a rank and one batch of lines, text or choices; which of these goes round the ranks,
-so that with two GPUs every step sees lines and one of the others. On a GPU every pass is a CUDA graph. Learning rates
-follow the clock: a short warm-up, a plateau, then a cosine to nearly zero. The last part runs on weights rounded to the
-shipped precision.
+Each step takes one pointing batch a rank and one batch of lines, text, choices or replies; which of these goes round
+the ranks, so that with two GPUs every step sees lines and one of the others. On a GPU every pass is a CUDA
+graph. Learning rates follow the clock: a short warm-up, a plateau, then a cosine to nearly zero. The last part runs on
+weights rounded to the shipped precision.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from .optim import Optimiser
 from .replay import Batch, Pass, Passes
 from .teacher import Teacher
 
-CYCLE = ("line", "text", "line", "choice")
+CYCLE = ("line", "text", "line", "choice", "line", "text", "line", "reply")
 MATCHED_LAYERS = {3: 6, 7: 14, 11: 21, 14: 27}
 """Student layer -> the teacher layer it was initialised from, outputs matched lightly."""
-WEIGHTS = {"point": 1.0, "text": 3.0, "line": 1.0, "choice": 0.5}
+WEIGHTS = {"point": 1.0, "text": 3.0, "line": 1.0, "choice": 0.5, "reply": 0.3}
 """The teacher's gradient is a tenth of a readout's at the same weight."""
 
 
@@ -152,6 +152,8 @@ def train(args: argparse.Namespace, teacher: Teacher | None = None) -> Path:
                 loss, metrics = objectives.retrieval(model, data.words, batch)
             elif kind == "choice":
                 loss, metrics = objectives.choosing(model, batch)
+            elif kind == "reply":
+                loss, metrics = objectives.replying(model, batch)
             else:
                 loss, metrics = objectives.distilling(model, teacher, batch["ids"], skipped, matched)
             (WEIGHTS[kind] * loss).backward()
@@ -256,7 +258,11 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--save-every", type=float, default=200, help="seconds between checkpoints")
     parser.add_argument(
-        "--workers", type=int, nargs=3, default=(10, 1, 1), help="loader processes for points, lines, choices"
+        "--workers",
+        type=int,
+        nargs=4,
+        default=(10, 1, 1, 1),
+        help="loader processes for points, lines, choices, replies",
     )
     parser.add_argument("--eager", action="store_true", help="neither compile nor capture graphs")
     parser.add_argument("--dry-run", action="store_true", help="tiny batches on the CPU")
