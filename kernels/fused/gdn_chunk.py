@@ -33,8 +33,9 @@ VALUES = 64
 one run occupy 96 multiprocessors."""
 
 
-SOLVE_WARPS = 4
-WALK_WARPS = 4
+CONV: dict[str, int] = {"BLOCK": 128, "num_warps": 4}
+SOLVE: dict[str, int] = {"num_warps": 4}
+WALK: dict[str, int] = {"num_warps": 4}
 
 
 def gdn_chunk_reference(
@@ -107,7 +108,7 @@ def gdn_chunk(
     inputs = {"OUT": product.out_features, "LAYOUT": product.layout}
     heads_shape = {"KEY_HEADS": layer.key_heads, "HEADS": heads, "DK": dk, "DV": dv}
     launch = overlap(dependent, out)
-    _conv_kernel[(chunks, triton.cdiv(layer.channels, 128))](
+    _conv_kernel[(chunks, triton.cdiv(layer.channels, CONV["BLOCK"]))](
         *product.arguments,
         layer.conv,
         state.conv,
@@ -117,11 +118,10 @@ def gdn_chunk(
         mixed,
         **shape,
         **inputs,
-        BLOCK=128,
-        num_warps=4,
+        **CONV,
         **launch,
     )
-    _solve_kernel[(chunks, layer.key_heads)](
+    _solve_kernel[(chunks, heads)](
         mixed,
         ba,
         layer.decay,
@@ -133,7 +133,7 @@ def gdn_chunk(
         **shape,
         **heads_shape,
         INTERPRET=interpreted(),
-        num_warps=SOLVE_WARPS,
+        **SOLVE,
         **launch,
     )
     values = min(VALUES, dv)
@@ -155,7 +155,7 @@ def gdn_chunk(
         **heads_shape,
         BV=values,
         INTERPRET=interpreted(),
-        num_warps=WALK_WARPS,
+        **WALK,
         num_stages=_stages(mixed),
         **launch,
     )
@@ -252,7 +252,21 @@ def _conv_kernel(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _unit_lower_inverse(a):  # type: ignore[no-untyped-def]
+def _precise(a, b, acc, INTERPRET: tl.constexpr):  # type: ignore[no-untyped-def]
+    """acc + a b of float32 matrices, each in two BF16 parts: 16 bits of them, for a third of what TF32 would cost."""
+    if INTERPRET:
+        acc = tl.dot(a, b, acc)
+    else:
+        a_high, b_high = a.to(tl.bfloat16), b.to(tl.bfloat16)
+        a_low, b_low = (a - a_high.to(tl.float32)).to(tl.bfloat16), (b - b_high.to(tl.float32)).to(tl.bfloat16)
+        acc = tl.dot(a_low, b_high, acc)
+        acc = tl.dot(a_high, b_low, acc)
+        acc = tl.dot(a_high, b_high, acc)
+    return acc
+
+
+@triton.jit
+def _unit_lower_inverse(a, INTERPRET: tl.constexpr):  # type: ignore[no-untyped-def]
     """(I + a)⁻¹ in float32 of a strictly lower triangular a [64, 64].
 
     The four 16 × 16 blocks on the diagonal by substitution, all at once: D. With L the rest of a, (I + a)⁻¹ =
@@ -270,10 +284,11 @@ def _unit_lower_inverse(a):  # type: ignore[no-untyped-def]
         inverse -= tl.where(is_row, change[:, None, :], 0.0)
     spread = tl.broadcast_to(inverse[:, :, None, :], (4, 16, 4, 16))
     d = tl.where(diagonal, tl.reshape(spread, (64, 64)), 0.0)
-    n = tl.dot(d, tl.where(diagonal, 0.0, a), input_precision="tf32x3")
+    nothing = tl.zeros((64, 64), tl.float32)
+    n = _precise(d, tl.where(diagonal, 0.0, a), nothing, INTERPRET)
     rest = tl.where(r[:, None] == r[None, :], 1.0, 0.0) - n
-    rest = tl.dot(rest, tl.dot(n, n, input_precision="tf32x3"), acc=rest, input_precision="tf32x3")
-    return tl.dot(rest, d, input_precision="tf32x3")
+    rest = _precise(rest, _precise(n, n, nothing, INTERPRET), rest, INTERPRET)
+    return _precise(rest, d, nothing, INTERPRET)
 
 
 @triton.jit
@@ -297,9 +312,9 @@ def _solve_kernel(  # type: ignore[no-untyped-def]
     INTERPRET: tl.constexpr,
     DEPENDENT: tl.constexpr,
 ):
-    """M, P and the factors of rows and columns, of one chunk and the value heads of one key head."""
-    chunk, key_head = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    GROUP: tl.constexpr = HEADS // KEY_HEADS
+    """M, P and the factors of rows and columns, of one chunk and value head."""
+    chunk, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    key_head = head // (HEADS // KEY_HEADS)
     if DEPENDENT:
         tl.extra.cuda.gdc_launch_dependents()
         tl.extra.cuda.gdc_wait()
@@ -320,22 +335,20 @@ def _solve_kernel(  # type: ignore[no-untyped-def]
         kk *= k_norm[:, None] * k_norm[None, :]
         qk *= q_norm[:, None] * k_norm[None, :]
         square = i[:, None] * CHUNK + i[None, :]
-        for member in range(GROUP):
-            head = key_head * GROUP + member
-            beta, g = load_gates(ba, decay, dt_bias, column, head, live, HEADS)
-            total = tl.cumsum(g, axis=0)
-            end = tl.sum(tl.where(i == CHUNK - 1, total, 0.0))
-            # Above the diagonal the differences are positive and would overflow.
-            between = tl.exp(tl.minimum(total[:, None] - total[None, :], 0.0))
-            system = tl.where(i[:, None] > i[None, :], kk * between * beta[:, None], 0.0)
-            at = chunk * HEADS + head
-            tl.store(scores + at * (CHUNK * CHUNK) + square, tl.where(i[:, None] >= i[None, :], qk * between, 0.0))
-            tl.store(solved + at * (CHUNK * CHUNK) + square, _unit_lower_inverse(system) * beta[None, :])
-            row = factors + at * (4 * CHUNK) + i
-            tl.store(row, k_norm * tl.exp(total))
-            tl.store(row + CHUNK, q_norm * tl.exp(total))
-            tl.store(row + 2 * CHUNK, k_norm * tl.exp(end - total))
-            tl.store(row + 3 * CHUNK, tl.exp(end) + tl.zeros((CHUNK,), tl.float32))
+        beta, g = load_gates(ba, decay, dt_bias, column, head, live, HEADS)
+        total = tl.cumsum(g, axis=0)
+        end = tl.sum(tl.where(i == CHUNK - 1, total, 0.0))
+        # Above the diagonal the differences are positive and would overflow.
+        between = tl.exp(tl.minimum(total[:, None] - total[None, :], 0.0))
+        system = tl.where(i[:, None] > i[None, :], kk * between * beta[:, None], 0.0)
+        at = chunk * HEADS + head
+        tl.store(scores + at * (CHUNK * CHUNK) + square, tl.where(i[:, None] >= i[None, :], qk * between, 0.0))
+        tl.store(solved + at * (CHUNK * CHUNK) + square, _unit_lower_inverse(system, INTERPRET) * beta[None, :])
+        row = factors + at * (4 * CHUNK) + i
+        tl.store(row, k_norm * tl.exp(total))
+        tl.store(row + CHUNK, q_norm * tl.exp(total))
+        tl.store(row + 2 * CHUNK, k_norm * tl.exp(end - total))
+        tl.store(row + 3 * CHUNK, tl.exp(end) + tl.zeros((CHUNK,), tl.float32))
 
 
 @triton.jit

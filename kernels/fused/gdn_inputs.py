@@ -67,26 +67,16 @@ def gdn_inputs(
         return gdn_inputs_reference(product, layer, state, slots, record=record)
     columns = _columns(product, layer, state, slots, record)
     out = torch.empty(product.columns, layer.channels, dtype=torch.float32, device=product.values.device)
-    _inputs_kernel[(2 * layer.key_heads + layer.value_heads, len(slots))](
-        *product.arguments,
-        layer.conv,
-        state.conv,
-        state.conv.stride(0),
-        slots,
-        out,
-        None if record is None else record.inputs,
-        OUT=product.out_features,
-        LAYOUT=product.layout,
-        C=layer.channels,
-        KEY_HEADS=layer.key_heads,
-        DK=layer.key_dim,
-        DV=layer.value_dim,
-        D=max(layer.key_dim, layer.value_dim),
-        T=columns,
-        RECORD=record is not None,
-        num_warps=1,
-        **overlap(dependent, out),
-    )
+    grid = (2 * layer.key_heads + layer.value_heads, len(slots))
+    arguments = (*product.arguments, layer.conv, state.conv, state.conv.stride(0), slots, out)
+    constants = {"OUT": product.out_features, "LAYOUT": product.layout, "C": layer.channels}
+    constants |= {"KEY_HEADS": layer.key_heads, "DK": layer.key_dim, "DV": layer.value_dim}
+    constants |= {"D": max(layer.key_dim, layer.value_dim)}
+    if record is None:
+        _one_kernel[grid](*arguments, **constants, num_warps=1, **overlap(dependent, out))
+    else:
+        constants |= {"T": columns, "T_UP": triton.next_power_of_2(columns)}
+        _columns_kernel[grid](*arguments, record.inputs, **constants, num_warps=4, **overlap(dependent, out))
     return out
 
 
@@ -104,7 +94,62 @@ def _columns(product: Partial, layer: GdnLayer, state: GdnState, slots: Tensor, 
 
 
 @triton.jit
-def _inputs_kernel(  # type: ignore[no-untyped-def]
+def _head(head, KEY_HEADS: tl.constexpr, DK: tl.constexpr, DV: tl.constexpr, D: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Channels of a head of q, k or v (D of them, those beyond its dimension masked) and what its norm is scaled by."""
+    is_value = head >= 2 * KEY_HEADS
+    d = tl.arange(0, D)
+    c = tl.where(is_value, 2 * KEY_HEADS * DK + (head - 2 * KEY_HEADS) * DV, head * DK) + d
+    return c, d < tl.where(is_value, DV, DK), tl.where(head < KEY_HEADS, DK**-0.5, 1.0)
+
+
+@triton.jit
+def _one_kernel(  # type: ignore[no-untyped-def]
+    values,
+    slot_stride,
+    column_stride,
+    weight,
+    conv_state,
+    state_stride,
+    slots,
+    out,
+    OUT: tl.constexpr,
+    LAYOUT: tl.constexpr,
+    C: tl.constexpr,
+    KEY_HEADS: tl.constexpr,
+    DK: tl.constexpr,
+    DV: tl.constexpr,
+    D: tl.constexpr,
+    DEPENDENT: tl.constexpr,
+):
+    """One head of q, k or v of the one column of a lane."""
+    head, lane = tl.program_id(0), tl.program_id(1)
+    c, mask, scale = _head(head, KEY_HEADS, DK, DV, D)
+    w0 = tl.load(weight + c, mask=mask, other=0.0).to(tl.float32)
+    w1 = tl.load(weight + C + c, mask=mask, other=0.0).to(tl.float32)
+    w2 = tl.load(weight + 2 * C + c, mask=mask, other=0.0).to(tl.float32)
+    w3 = tl.load(weight + 3 * C + c, mask=mask, other=0.0).to(tl.float32)
+    row = conv_state + tl.load(slots + lane).to(tl.int64) * state_stride + c
+    # Written a round ago, so it may be read before the wait.
+    x0 = tl.load(row, mask=mask, other=0.0)
+    x1 = tl.load(row + C, mask=mask, other=0.0)
+    x2 = tl.load(row + 2 * C, mask=mask, other=0.0)
+    if DEPENDENT:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
+    x3 = load_sum(values, slot_stride, column_stride, lane, c, mask, OUT, LAYOUT).to(conv_state.dtype.element_ty)
+    # x3 is rounded as it will stand in the state: a token has the same inputs in every kind of round.
+    y = x0.to(tl.float32) * w0 + x1.to(tl.float32) * w1 + x2.to(tl.float32) * w2 + x3.to(tl.float32) * w3
+    y = silu(y)
+    if head < 2 * KEY_HEADS:
+        y = y * (tl.rsqrt(tl.sum(y * y) + 1e-6) * scale)
+    tl.store(out + lane * C + c, y, mask=mask)
+    tl.store(row, x1, mask=mask)
+    tl.store(row + C, x2, mask=mask)
+    tl.store(row + 2 * C, x3, mask=mask)
+
+
+@triton.jit
+def _columns_kernel(  # type: ignore[no-untyped-def]
     values,
     slot_stride,
     column_stride,
@@ -122,44 +167,31 @@ def _inputs_kernel(  # type: ignore[no-untyped-def]
     DV: tl.constexpr,
     D: tl.constexpr,
     T: tl.constexpr,
-    RECORD: tl.constexpr,
+    T_UP: tl.constexpr,
     DEPENDENT: tl.constexpr,
 ):
-    """One head of q, k or v of one lane."""
+    """One head of q, k or v of all columns of a lane, whose inputs are recorded."""
     head, lane = tl.program_id(0), tl.program_id(1)
-    d = tl.arange(0, D)
-    is_value = head >= 2 * KEY_HEADS
-    c = tl.where(is_value, 2 * KEY_HEADS * DK + (head - 2 * KEY_HEADS) * DV, head * DK) + d
-    mask = d < tl.where(is_value, DV, DK)
-    w0 = tl.load(weight + c, mask=mask, other=0.0).to(tl.float32)
-    w1 = tl.load(weight + C + c, mask=mask, other=0.0).to(tl.float32)
-    w2 = tl.load(weight + 2 * C + c, mask=mask, other=0.0).to(tl.float32)
-    w3 = tl.load(weight + 3 * C + c, mask=mask, other=0.0).to(tl.float32)
+    c, mask, scale = _head(head, KEY_HEADS, DK, DV, D)
+    c, mask = c[None, :], mask[None, :]
+    t = tl.arange(0, T_UP)[:, None]
+    column, live = lane * T + t, mask & (t < T)
     row = conv_state + tl.load(slots + lane).to(tl.int64) * state_stride + c
-    # Written a round ago, so it may be read before the wait.
-    x0 = tl.load(row, mask=mask, other=0.0).to(tl.float32)
-    x1 = tl.load(row + C, mask=mask, other=0.0).to(tl.float32)
-    x2 = tl.load(row + 2 * C, mask=mask, other=0.0).to(tl.float32)
     if DEPENDENT:
         tl.extra.cuda.gdc_launch_dependents()
         tl.extra.cuda.gdc_wait()
-    scale = tl.where(head < KEY_HEADS, DK**-0.5, 1.0)
-    for t in tl.static_range(T):
-        column = lane * T + t
-        kept = load_sum(values, slot_stride, column_stride, column, c, mask, OUT, LAYOUT).to(
-            conv_state.dtype.element_ty
-        )
-        if RECORD:
-            tl.store(record + column * C + c, kept, mask=mask)
-        # Rounded as it will stand in the state: a token has the same inputs in every kind of round.
-        x3 = kept.to(tl.float32)
-        y = silu(x0 * w0 + x1 * w1 + x2 * w2 + x3 * w3)
-        if not is_value:
-            y = y * (tl.rsqrt(tl.sum(y * y) + 1e-6) * scale)
-        tl.store(out + column * C + c, y, mask=mask)
-        x0, x1, x2 = x1, x2, x3
-    if not RECORD:
-        kind = conv_state.dtype.element_ty
-        tl.store(row, x0.to(kind), mask=mask)
-        tl.store(row + C, x1.to(kind), mask=mask)
-        tl.store(row + 2 * C, x2.to(kind), mask=mask)
+    x = load_sum(values, slot_stride, column_stride, column, c, live, OUT, LAYOUT).to(conv_state.dtype.element_ty)
+    tl.store(record + column * C + c, x, mask=live)
+    # The columns before are other threads': they come back from the record.
+    tl.debug_barrier()
+    y = x.to(tl.float32) * tl.load(weight + 3 * C + c, mask=mask, other=0.0).to(tl.float32)
+    for tap in tl.static_range(3):
+        back = 3 - tap
+        old = tl.load(row + (t - back + 3) * C, mask=live & (t < back), other=0.0)
+        new = tl.load(record + (column - back) * C + c, mask=live & (t >= back), other=0.0)
+        w = tl.load(weight + tap * C + c, mask=mask, other=0.0).to(tl.float32)
+        y += tl.where(t < back, old, new).to(tl.float32) * w
+    y = silu(y)
+    if head < 2 * KEY_HEADS:
+        y = y * (tl.rsqrt(tl.sum(y * y, axis=1) + 1e-6) * scale)[:, None]
+    tl.store(out + column * C + c, y, mask=live)

@@ -13,7 +13,7 @@ from kernels.fused.partial import Partial, load_sum
 from kernels.norm import rms_norm_gated
 from kernels.registry import use_triton
 
-WIDE: dict[str, int] = {"num_warps": 4}
+LAUNCH: dict[str, int] = {"num_warps": 4}
 """How a head is launched: two programs on a multiprocessor, so that one loads while the other stores."""
 
 
@@ -102,7 +102,7 @@ def gdn_step(
         HEADS=layer.value_heads,
         DK=layer.key_dim,
         DV=layer.value_dim,
-        **WIDE,
+        **LAUNCH,
         **overlap(dependent, out),
     )
     return out
@@ -116,6 +116,16 @@ def _check(mixed: Tensor, product: Partial, ba: Tensor, layer: GdnLayer, state: 
             f"A step of {len(slots)} lanes takes {layer.channels} and {2 * layer.value_heads} values a lane, not "
             f"{shapes[0]} and {shapes[2]} beside a product of {shapes[1]} columns."
         )
+
+
+@triton.jit
+def advance(s, q, k, v, beta, decay):  # type: ignore[no-untyped-def]
+    """(S afterwards, u, o) of one token: S ← decay · S; u = β(v − Sᵀk); S ← S + k ⊗ u; o = Sᵀq."""
+    s *= decay
+    # o = (S + k ⊗ u)ᵀ q = Sᵀq + (k · q) u: both products with the state before it changes, so neither waits.
+    u = beta * (v - tl.sum(s * k[:, None], axis=0))
+    o = tl.sum(s * q[:, None], axis=0) + tl.sum(k * q) * u
+    return s + k[:, None] * u[None, :], u, o
 
 
 @triton.jit
@@ -149,6 +159,7 @@ def _step_kernel(  # type: ignore[no-untyped-def]
     where = state + slot * state_stride + head * (DK * DV) + i[:, None] * DV + j[None, :]
     # The state is on its way while the kernels before still run: nothing has written it since the last round.
     s = tl.load(where)
+    w = tl.load(norm + j)
     if DEPENDENT:
         tl.extra.cuda.gdc_launch_dependents()
         tl.extra.cuda.gdc_wait()
@@ -156,11 +167,8 @@ def _step_kernel(  # type: ignore[no-untyped-def]
     q, k = tl.load(key), tl.load(key + KEY_HEADS * DK)
     v = tl.load(mixed + lane * C + 2 * KEY_HEADS * DK + head * DV + j)
     beta, g = load_gates(ba, decay, dt_bias, lane, head, True, HEADS)
-    s *= tl.exp(g)
-    # o = (S + k ⊗ u)ᵀ q = Sᵀq + (k · q) u: both products with the state before it changes, so neither waits.
-    u = beta * (v - tl.sum(s * k[:, None], axis=0))
-    o = tl.sum(s * q[:, None], axis=0) + tl.sum(k * q) * u
-    tl.store(where, s + k[:, None] * u[None, :])
     z = load_sum(values, slot_stride, column_stride, lane, C + head * DV + j, j < DV, OUT, LAYOUT)
-    y = o * tl.rsqrt(tl.sum(o * o) / DV + eps) * tl.load(norm + j) * silu(z)
+    s, _, o = advance(s, q, k, v, beta, tl.exp(g))
+    tl.store(where, s)
+    y = o * tl.rsqrt(tl.sum(o * o) / DV + eps) * w * silu(z)
     tl.store(out + (lane * HEADS + head) * DV + j, y.to(out.dtype.element_ty))

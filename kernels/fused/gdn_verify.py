@@ -1,9 +1,8 @@
 """The recurrence of several columns of each lane of which it is not known yet how many will stand.
 
-The state is read once and left as it is. With decays G_t summed up over a lane's columns, what is written at column t
-is u_t = β_t (v_t − e^(G_t) Sᵀk_t − Σ_{j < t} e^(G_t − G_j) (k_t · k_j) u_j): all products with the state are one
-product with 2 T rows, through which it streams, and the rest is T × T. What ``gdn_fold`` needs to bring the state up to
-any of the columns is recorded.
+The state is read once, goes through the columns in registers, by the same operations in the same order as column by
+column in ``gdn_step``, and is left in memory as it was. What ``gdn_fold`` needs to bring it up to any of the columns is
+recorded.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ import triton.language as tl
 from torch import Tensor
 
 from kernels.fused.gdn import MAX_COLUMNS, GdnLayer, GdnRecord, GdnState, gates_reference, load_gates, silu
-from kernels.fused.gdn_step import gated_norm_reference, split_heads
+from kernels.fused.gdn_step import advance, gated_norm_reference, split_heads
 from kernels.fused.launch import overlap
 from kernels.fused.partial import Partial, load_sum
 from kernels.registry import use_triton
 
-LAUNCH: dict[str, int] = {"num_warps": 4, "num_stages": 3}
+LAUNCH: dict[str, int] = {"num_warps": 4}
 
 
 def gdn_verify_reference(
@@ -48,7 +47,7 @@ def gdn_verify_reference(
     count = product.columns
     record.keys[:count] = k.flatten(0, 1)[:, :: layer.value_heads // layer.key_heads]
     record.written[:count] = written.flatten(0, 1)
-    record.decay[:count] = g.cumsum(1).flatten(0, 1)
+    record.decay[:count] = g.exp().flatten(0, 1)
     return gated_norm_reference(out.flatten(0, 1), product, layer, dtype)
 
 
@@ -96,6 +95,7 @@ def gdn_verify(
         record.keys,
         record.written,
         record.decay,
+        torch.empty(out.shape, dtype=torch.float32, device=out.device),
         out,
         layer.eps,
         OUT=product.out_features,
@@ -106,7 +106,7 @@ def gdn_verify(
         DK=layer.key_dim,
         DV=layer.value_dim,
         T=columns,
-        BK=min(32, layer.key_dim),
+        T_UP=triton.next_power_of_2(columns),
         **LAUNCH,
         **overlap(dependent, out),
     )
@@ -147,6 +147,7 @@ def _verify_kernel(  # type: ignore[no-untyped-def]
     record_keys,
     record_written,
     record_decay,
+    scratch,
     out,
     eps,
     OUT: tl.constexpr,
@@ -157,59 +158,39 @@ def _verify_kernel(  # type: ignore[no-untyped-def]
     DK: tl.constexpr,
     DV: tl.constexpr,
     T: tl.constexpr,
-    BK: tl.constexpr,
+    T_UP: tl.constexpr,
     DEPENDENT: tl.constexpr,
 ):
     """One value head of one lane."""
     head, lane = tl.program_id(0), tl.program_id(1)
     GROUP: tl.constexpr = HEADS // KEY_HEADS
     key_head = head // GROUP
-    j = tl.arange(0, DV)
-    t = tl.arange(0, 16)
-    live = t < T
-    column = lane * T + t
+    i, j = tl.arange(0, DK), tl.arange(0, DV)
     slot = tl.load(slots + lane).to(tl.int64)
+    # Written a round ago, so it may be read before the wait.
+    s = tl.load(state + slot * state_stride + head * (DK * DV) + i[:, None] * DV + j[None, :])
     if DEPENDENT:
         tl.extra.cuda.gdc_launch_dependents()
         tl.extra.cuda.gdc_wait()
-    # Rows 0–15 are q, 16–31 k. Three TF32 products stand for one in float32.
-    both = tl.arange(0, 32)
-    line = mixed + (lane * T + both % 16) * C + (both // 16 * KEY_HEADS + key_head) * DK
-    s_rows = state + slot * state_stride + head * (DK * DV) + j[None, :]
-    with_state = tl.zeros((32, DV), tl.float32)
-    with_keys = tl.zeros((32, 16), tl.float32)
-    for block in range(DK // BK):
-        i = block * BK + tl.arange(0, BK)
-        s = tl.load(s_rows + i[:, None] * DV)
-        qk = tl.load(line[:, None] + i[None, :], mask=(both % 16 < T)[:, None], other=0.0)
-        key = mixed + column[None, :] * C + (KEY_HEADS + key_head) * DK + i[:, None]
-        keys = tl.load(key, mask=live[None, :], other=0.0)
-        with_state = tl.dot(qk, s, acc=with_state, input_precision="tf32x3")
-        with_keys = tl.dot(qk, keys, acc=with_keys, input_precision="tf32x3")
+    for t in range(T):
+        column = lane * T + t
+        key = mixed + column * C + key_head * DK + i
+        q, k = tl.load(key), tl.load(key + KEY_HEADS * DK)
+        v = tl.load(mixed + column * C + 2 * KEY_HEADS * DK + head * DV + j)
+        beta, g = load_gates(ba, decay, dt_bias, column, head, True, HEADS)
+        left = tl.exp(g)
+        s, u, o = advance(s, q, k, v, beta, left)
+        at = (column * HEADS + head) * DV + j
+        tl.store(record_written + at, u)
+        tl.store(scratch + at, o)
+        tl.store(record_decay + column * HEADS + head, left)
         if head % GROUP == 0:
-            to = record_keys + (column[None, :] * KEY_HEADS + key_head) * DK + i[:, None]
-            tl.store(to, keys, mask=live[None, :])
-    q_state, k_state = tl.split(tl.permute(tl.reshape(with_state, (2, 16, DV)), (1, 2, 0)))
-    q_keys, k_keys = tl.split(tl.permute(tl.reshape(with_keys, (2, 16, 16)), (1, 2, 0)))
-    beta, g = load_gates(ba, decay, dt_bias, column, head, live, HEADS)
-    total = tl.cumsum(g, axis=0)
-    grown = tl.exp(total)
-    between = tl.exp(tl.minimum(total[:, None] - total[None, :], 0.0))
-    system = tl.where(t[:, None] > t[None, :], k_keys * between * beta[:, None], 0.0)
-    inverse = tl.where(t[:, None] == t[None, :], 1.0, 0.0)
-    for step in range(1, T):
-        is_row = t[:, None] == step
-        row = tl.sum(tl.where(is_row, system, 0.0), axis=0)
-        inverse -= tl.where(is_row, tl.sum(row[:, None] * inverse, axis=0)[None, :], 0.0)
-    value = mixed + column[:, None] * C + 2 * KEY_HEADS * DK + head * DV + j[None, :]
-    v = tl.load(value, mask=live[:, None], other=0.0)
-    u = tl.dot(inverse * beta[None, :], v - grown[:, None] * k_state, input_precision="tf32x3")
-    within = tl.where(t[:, None] >= t[None, :], q_keys * between, 0.0)
-    o = tl.dot(within, u, acc=grown[:, None] * q_state, input_precision="tf32x3")
-    at = (column[:, None] * HEADS + head) * DV + j[None, :]
-    tl.store(record_written + at, u, mask=live[:, None])
-    tl.store(record_decay + column * HEADS + head, total, mask=live)
-    gate = C + head * DV + j[None, :]
-    z = load_sum(values, slot_stride, column_stride, column[:, None], gate, live[:, None], OUT, LAYOUT)
+            tl.store(record_keys + (column * KEY_HEADS + key_head) * DK + i, k)
+    tl.debug_barrier()
+    t = tl.arange(0, T_UP)[:, None]
+    column, live = lane * T + t, t < T
+    at = (column * HEADS + head) * DV + j[None, :]
+    o = tl.load(scratch + at, mask=live, other=0.0)
+    z = load_sum(values, slot_stride, column_stride, column, C + head * DV + j[None, :], live, OUT, LAYOUT)
     y = o * tl.rsqrt(tl.sum(o * o, axis=1) / DV + eps)[:, None] * tl.load(norm + j)[None, :] * silu(z)
-    tl.store(out + at, y.to(out.dtype.element_ty), mask=live[:, None])
+    tl.store(out + at, y.to(out.dtype.element_ty), mask=live)

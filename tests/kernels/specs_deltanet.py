@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from kernels.fused import gdn_step, gdn_verify
 from kernels.fused.gdn_chunk import (
     CHUNK,
-    SOLVE_WARPS,
+    CONV,
+    SOLVE,
     VALUES,
-    WALK_WARPS,
+    WALK,
     _conv_kernel,
     _norm_kernel,
     _solve_kernel,
     _walk_kernel,
 )
-from kernels.fused.gdn_fold import _fold_kernel
-from kernels.fused.gdn_inputs import _inputs_kernel
+from kernels.fused.gdn_fold import LAUNCH, _fold_kernel
+from kernels.fused.gdn_inputs import _columns_kernel, _one_kernel
 from tests.kernels.specialisation import Specialisation
 
 HEADS = {"KEY_HEADS": 16, "HEADS": 48, "DK": 128, "DV": 128}
@@ -45,7 +46,13 @@ TYPES = {
     "out": "*bf16",
     "eps": "fp32",
 }
-RECORD = {"record": "*bf16", "record_keys": "*fp32", "record_written": "*fp32", "record_decay": "*fp32"}
+RECORD = {
+    "record": "*bf16",
+    "scratch": "*fp32",
+    "record_keys": "*fp32",
+    "record_written": "*fp32",
+    "record_decay": "*fp32",
+}
 FOLD = {
     "inputs": "*bf16",
     "keys": "*fp32",
@@ -61,34 +68,32 @@ BETWEEN = {"solved": "*fp32", "scores": "*fp32", "factors": "*fp32", "between": 
 
 def specialisations() -> Iterator[Specialisation]:
     of_inputs = PRODUCT | CHANNELS | DEPENDENT | {"KEY_HEADS": 16, "DK": 128, "DV": 128, "D": 128}
-    alone = {"T": 1, "RECORD": False, "record": None}
-    yield Specialisation(_inputs_kernel, TYPES, of_inputs | alone, warps=1)
-    yield Specialisation(_inputs_kernel, TYPES | RECORD, of_inputs | {"T": 8, "RECORD": True}, warps=1)
+    yield Specialisation(_one_kernel, TYPES, of_inputs, warps=1)
+    yield Specialisation(_columns_kernel, TYPES | RECORD, of_inputs | {"T": 8, "T_UP": 8})
     of_round = PRODUCT | CHANNELS | HEADS | DEPENDENT
-    step = gdn_step.WIDE
+    step = gdn_step.LAUNCH
     yield Specialisation(gdn_step._step_kernel, TYPES, of_round, warps=step["num_warps"], registers=step.get("maxnreg"))
     verify = gdn_verify.LAUNCH
     yield Specialisation(
         gdn_verify._verify_kernel,
         TYPES | RECORD,
-        of_round | {"T": 8, "BK": 32},
+        of_round | {"T": 8, "T_UP": 8},
         warps=verify["num_warps"],
-        stages=verify["num_stages"],
         registers=verify.get("maxnreg"),
     )
     types = TYPES | FOLD | {"slot_stride": "i32"}
-    yield Specialisation(_fold_kernel, types, CHANNELS | HEADS | DEPENDENT | {"T": 8}, warps=8)
+    yield Specialisation(_fold_kernel, types, CHANNELS | HEADS | DEPENDENT | {"T": 8}, warps=LAUNCH["num_warps"])
     chunk = TYPES | BETWEEN | {"values": "*bf16", "mixed": "*bf16"}
     of_runs = RUNS | CHANNELS | DEPENDENT
-    yield Specialisation(_conv_kernel, chunk, of_runs | PLAIN | {"BLOCK": 128})
+    yield Specialisation(_conv_kernel, chunk, of_runs | PLAIN | {"BLOCK": CONV["BLOCK"]})
     compiled = {"INTERPRET": False}
-    yield Specialisation(_solve_kernel, chunk, of_runs | HEADS | compiled, warps=SOLVE_WARPS, hot=False)
+    yield Specialisation(_solve_kernel, chunk, of_runs | HEADS | compiled, warps=SOLVE["num_warps"])
     for stages, target in ((2, 90), (1, 120)):
         yield Specialisation(
             _walk_kernel,
             chunk | {"out": "*fp32"},
             of_runs | PLAIN | HEADS | compiled | {"BV": VALUES},
-            warps=WALK_WARPS,
+            warps=WALK["num_warps"],
             stages=stages,
             targets=[target],
             hot=False,

@@ -21,8 +21,8 @@ from kernels.fused.gdn_step import gdn_step
 from kernels.fused.gdn_verify import gdn_verify
 from kernels.fused.partial import Partial
 
-gdn_step_module, gdn_verify_module, gdn_chunk_module = (
-    importlib.import_module(f"kernels.fused.gdn_{name}") for name in ("step", "verify", "chunk")
+gdn_step_module, gdn_verify_module, gdn_fold_module, gdn_chunk_module = (
+    importlib.import_module(f"kernels.fused.gdn_{name}") for name in ("step", "verify", "fold", "chunk")
 )
 
 LAYERS = 48
@@ -103,29 +103,33 @@ class _Nothing:
 
 def _experiments() -> Iterator[Case]:
     """Launches with other choices, and the chunk's kernels one by one."""
+    more: tuple[dict[str, int], ...] = ({"num_warps": 4}, {"num_warps": 4, "maxnreg": 168})
     for lanes in (1, 8):
-        for launch in ({"num_warps": 4}, {"num_warps": 8}, {"num_warps": 8, "maxnreg": 128}, {"num_warps": 16}):
-            make = partial(_patched, gdn_step_module, {"WIDE": launch}, partial(_step, lanes))
+        for launch in more:
+            make = partial(_patched, gdn_step_module, {"LAUNCH": launch}, partial(_step, lanes))
             size = 2 * lanes * STATE_BYTES
             yield Case("deltanet", f"step {lanes} {launch}", make, 3e-3, bytes=size, variants=max(2, 64 // lanes))
-    for launch in (
-        {"num_warps": 4, "num_stages": 4},
-        {"num_warps": 4, "num_stages": 3, "maxnreg": 168},
-        {"num_warps": 4, "num_stages": 2, "maxnreg": 128},
-        {"num_warps": 8, "num_stages": 3},
-        {"num_warps": 8, "num_stages": 3, "maxnreg": 128},
-    ):
-        make = partial(_patched, gdn_verify_module, {"LAUNCH": launch}, partial(_verify, 8, 8))
-        yield Case("deltanet", f"verify 8 × 8 {launch}", make, 3e-3, bytes=8 * STATE_BYTES, variants=8)
+            make = partial(_patched, gdn_verify_module, {"LAUNCH": launch}, partial(_verify, lanes, 8))
+            yield Case("deltanet", f"verify {lanes} × 8 {launch}", make, 3e-3, bytes=size // 2, variants=8)
+    for launch in more:
+        make = partial(_patched, gdn_fold_module, {"LAUNCH": launch}, partial(_fold, 8, 8))
+        yield Case("deltanet", f"fold 8 × 8 {launch}", make, 3e-3, bytes=2 * 48 * 8 * STATE_BYTES)
     kernels = ("_conv_kernel", "_solve_kernel", "_walk_kernel", "_norm_kernel")
+    choices: dict[str, tuple[dict[str, object], ...]] = {
+        "_conv_kernel": (
+            {"CONV": {"BLOCK": 64, "num_warps": 4}},
+            {"CONV": {"BLOCK": 64, "num_warps": 8}},
+            {"CONV": {"BLOCK": 128, "num_warps": 8}},
+        ),
+        "_solve_kernel": ({"SOLVE": {"num_warps": 4, "maxnreg": 168}}, {"SOLVE": {"num_warps": 8}}),
+        "_walk_kernel": ({"VALUES": 32}, {"VALUES": 128, "WALK": {"num_warps": 8}}),
+        "_norm_kernel": (),
+    }
     for only in kernels:
-        patch: dict[str, object] = {name: _Nothing() for name in kernels if name != only}
-        make = partial(_patched, gdn_chunk_module, patch, partial(_chunk, [2048]))
-        yield Case("deltanet", f"chunk 2048 {only}", make, float("inf"))
-        if only in ("_solve_kernel", "_walk_kernel"):
-            more = patch | {"SOLVE_WARPS": 8, "WALK_WARPS": 8}
-            make = partial(_patched, gdn_chunk_module, more, partial(_chunk, [2048]))
-            yield Case("deltanet", f"chunk 2048 {only} 8 warps", make, float("inf"))
+        for choice in ({}, *choices[only]):
+            patch = {name: _Nothing() for name in kernels if name != only} | choice
+            make = partial(_patched, gdn_chunk_module, patch, partial(_chunk, [2048]))
+            yield Case("deltanet", f"chunk 2048 {only} {choice}", make, float("inf"))
 
 
 def _patched(module: ModuleType, values: Mapping[str, object], make: Callable[[int], Made], seed: int) -> Made:
