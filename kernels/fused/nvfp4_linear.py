@@ -58,8 +58,8 @@ def plan(rows: int, k: int, columns: int, processors: int, capability: int) -> P
     if columns <= 8:
         how = Plan("registers", 8, 4 * processors, unit=256, ahead=4, registers=128)
     elif capability != 90:
-        wide, resident = (16, 4) if columns <= 16 else (32, 3) if columns <= 32 else (64, 2)
-        how = Plan("shared", wide, resident * processors, stages=4 if wide == 16 else 3)
+        wide, resident, cap = (16, 4, 128) if columns <= 16 else (32, 3, 168) if columns <= 32 else (64, 2, 255)
+        how = Plan("shared", wide, resident * processors, stages=4 if wide == 16 else 3, registers=cap)
     elif columns <= 16:
         how = Plan("stream", 16, 4 * processors, stages=4, registers=128)
     elif columns <= 32:

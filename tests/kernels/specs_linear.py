@@ -25,9 +25,11 @@ def specialisations() -> Iterator[Specialisation]:
         unaligned=["columns"],
     )
     for columns in (16, 32, 64):
-        stages = plan(34816, 5120, columns, 170, 120).stages
-        constants = {"COLUMNS": columns, "WARPS": 4, "STAGES": stages, "DEPENDENT": True}
-        yield Specialisation(nvfp4_shared.shared_kernel, NVFP4, constants, unaligned=["columns"])
+        how = plan(34816, 5120, columns, 170, 120)
+        constants = {"COLUMNS": columns, "WARPS": 4, "STAGES": how.stages, "DEPENDENT": True}
+        yield Specialisation(
+            nvfp4_shared.shared_kernel, NVFP4, constants, registers=how.registers, unaligned=["columns"]
+        )
     constants = {"COLUMNS": 16, "WARPS": 4, "STAGES": 4, "DEPENDENT": True}
     yield Specialisation(
         nvfp4_wgmma.stream_kernel, NVFP4, constants, registers=128, unaligned=["columns"], targets=[90]
