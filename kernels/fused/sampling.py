@@ -25,6 +25,8 @@ CANDIDATES = (1, 32, 128)
 """Candidates that a row can have: 1 serves greedy rows only."""
 DIVISOR, REDUCTION, MASK = 1, 2, 4
 """Flags of a row: what is to be applied to its logits."""
+WARPS = {1: 2, 32: 8, 128: 16}
+"""Of the second launch, by its candidates."""
 _PIECE = 4096
 """Logits of a program of the first launch."""
 
@@ -147,7 +149,7 @@ def sample(logits: Tensor, settings: Settings, *, candidates: int = 32, dependen
         BLOCKS_UP=max(candidates, triton.next_power_of_2(maxima.shape[1])),
         BLOCK=BLOCK,
         K=candidates,
-        num_warps=16 if candidates > 1 else 4,
+        num_warps=WARPS[candidates],
         **overlap(dependent, logits),
     )
     return chosen
@@ -198,12 +200,18 @@ def _key(x, i):  # type: ignore[no-untyped-def]
 @triton.jit
 def _keep_largest(ordered, what, to, K: tl.constexpr):  # type: ignore[no-untyped-def]
     """Write ``what`` of the K largest of ``ordered`` to ``to``, in their order; of equals the first."""
-    # The largest threshold that K of them reach, bit by bit.
-    unsigned = ordered.to(tl.int64) + 0x80000000
-    threshold = tl.full((), 0, tl.int64)
-    for step in range(32):
-        higher = threshold | (tl.full((), 0x80000000, tl.int64) >> step)
-        threshold = tl.where(tl.sum((unsigned >= higher).to(tl.int32)) >= K, higher, threshold)
+    # The largest threshold that K of them reach, two bits at a time; three counts share one sum.
+    unsigned = ordered.to(tl.uint32, bitcast=True) ^ 0x80000000
+    threshold = tl.full((), 0, tl.uint32)
+    for step in range(16):
+        bit = tl.full((), 1 << 30, tl.uint32) >> (2 * step)
+        first = (unsigned >= threshold + bit).to(tl.int64)
+        second = (unsigned >= threshold + 2 * bit).to(tl.int64)
+        third = (unsigned >= threshold + 3 * bit).to(tl.int64)
+        counts = tl.sum(first + (second << 20) + (third << 40))
+        reached = ((counts & 0xFFFFF) >= K).to(tl.uint32)
+        reached += (((counts >> 20) & 0xFFFFF) >= K).to(tl.uint32) + ((counts >> 40) >= K).to(tl.uint32)
+        threshold += bit * reached
     above, equal = unsigned > threshold, unsigned == threshold
     left = K - tl.sum(above.to(tl.int32))
     kept = above | (equal & (tl.cumsum(equal.to(tl.int32), axis=0) <= left))
@@ -263,11 +271,14 @@ def _pieces_kernel(  # type: ignore[no-untyped-def]
     block_best = tl.max(x, axis=1)
     tl.store(maxima + row * (tl.num_programs(0) * BLOCKS) + piece * BLOCKS + tl.arange(0, BLOCKS), block_best)
     pieces = row * tl.num_programs(0) + piece
-    tl.store(best + pieces, tl.max(tl.max(_key(x, i), axis=1)))
-    temperature = tl.load(numbers + row * 5).to(tl.float32)
     top, raw_top = tl.max(block_best), tl.max(tl.max(raw, axis=1))
+    tl.store(best + pieces, _key(top, tl.min(tl.min(tl.where(x == top, i, V), axis=1))))
     base, raw_base = _finite(top), _finite(raw_top)
-    weight = tl.sum(tl.sum(tl.exp((x - base) / temperature), axis=1).to(tl.float64))
+    weight = tl.full((), 0, tl.float64)
+    if (tl.load(numbers + row * 5 + 3) >= V) & (tl.load(numbers + row * 5 + 1) < 1.0):
+        # Top-p without top-k is a share of the whole row.
+        temperature = tl.load(numbers + row * 5).to(tl.float32)
+        weight = tl.sum(tl.sum(tl.exp((x - base) / temperature), axis=1).to(tl.float64))
     raw_weight = tl.sum(tl.sum(tl.exp(raw - raw_base), axis=1).to(tl.float64))
     to = sums + pieces * 4
     has_nan = tl.max(tl.max((x != x).to(tl.int32), axis=1))
@@ -350,8 +361,8 @@ def _choose_kernel(  # type: ignore[no-untyped-def]
             weights = tl.where(tl.sum((key > others).to(tl.int32), axis=0)[None, :] < limit, weights, 0.0)
             weight = tl.sum(tl.where(others == key, weights, 0.0), axis=1)
             total = tl.sum(tl.where(others >= key, weights, 0.0), axis=1)
-            # The weight of all that top-k leaves: the candidates', unless there may be more than they are.
-            mass = tl.where(limit < V, tl.max(total), whole)
+            # What top-p is a share of: the weight of all that top-k leaves, or of the whole row.
+            mass = tl.where((limit >= V) & (top_p < 1.0), whole, tl.max(total))
             kept = (rank < limit) & (weight >= min_p) & ((total - weight < top_p * mass) | (rank == 0))
             kept_count = tl.sum(kept.to(tl.int32))
             end = tl.sum(tl.where(rank == kept_count - 1, total, 0.0))
@@ -360,6 +371,8 @@ def _choose_kernel(  # type: ignore[no-untyped-def]
             decided = bounded & tl.where(limit < V, limit <= K, kept_count < K)
             if decided:
                 token = tl.sum(tl.where((rank == place)[:, None], _of_key(key)[1], 0))
+    # Where a row has nothing but NaN no logit is the largest.
+    token = tl.minimum(token, V - 1)
     tl.store(ids + row, token.to(tl.int64))
     own = _finite(tl.load(logits + row * row_stride + token)).to(tl.float64) - raw_best - tl.log(raw_sum)
     tl.store(report + row * 3, tl.where(has_nan, float("nan"), top))

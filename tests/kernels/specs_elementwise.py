@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kernels.fused.embedding import _embed_kernel
 from kernels.fused.norm import _norm_kernel
-from kernels.fused.sampling import BLOCK, _choose_kernel, _pieces_kernel
+from kernels.fused.sampling import BLOCK, WARPS, _choose_kernel, _pieces_kernel
 from kernels.fused.silu_mul import _silu_mul_kernel
 from tests.kernels.specialisation import Specialisation
 
@@ -44,6 +44,6 @@ def specialisations() -> Iterator[Specialisation]:
     unaligned = ["row_stride", "mask_stride"]
     yield Specialisation(_pieces_kernel, SAMPLE, on | vocabulary | {"PIECE": 4096}, unaligned=unaligned)
     pieces = {"PIECES": 61, "PIECES_UP": 64, "BLOCKS": 3904, "BLOCKS_UP": 4096}
-    for candidates, warps in ((1, 4), (32, 16), (128, 16)):
+    for candidates, warps in WARPS.items():
         constants = on | vocabulary | pieces | {"K": candidates}
         yield Specialisation(_choose_kernel, SAMPLE, constants, warps=warps, unaligned=unaligned, hot=candidates < 128)
