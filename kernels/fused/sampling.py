@@ -330,7 +330,7 @@ def _choose_kernel(  # type: ignore[no-untyped-def]
     raw_weight = tl.load(at + 3, mask=p < PIECES, other=0.0)
     has_nan = tl.max((piece_top != piece_top).to(tl.int32)) > 0
     # −∞ where a piece has nothing; its weight is 0.
-    whole = tl.sum(piece_weight * tl.exp((piece_top - _finite(top).to(tl.float64)) / temperature))
+    whole = tl.sum(piece_weight * tl.exp(tl.minimum(piece_top - _finite(top).to(tl.float64), 0.0) / temperature))
     raw_best = _finite(tl.max(raw_top))
     raw_sum = tl.sum(raw_weight * tl.exp(raw_top - raw_best))
     faulty = has_nan | (top == float("-inf")) | (top == float("inf"))
