@@ -14,7 +14,6 @@ import triton.language as tl
 from torch import Tensor
 
 from kernels.fused.dot import dot
-from kernels.fused.fp8 import decode_codes
 from kernels.fused.launch import overlap
 from kernels.registry import interpreted, use_triton
 
@@ -236,5 +235,40 @@ def _values(codes, INTERPRET: tl.constexpr):  # type: ignore[no-untyped-def]
     if INTERPRET:  # no inline assembly there
         values = codes.to(tl.float8e4nv, bitcast=True).to(tl.float32)
     else:
-        values = decode_codes(codes)
+        values = _decode(codes)
     return values
+
+
+@triton.jit
+def _decode(codes):  # type: ignore[no-untyped-def]
+    """FP8 e4m3 codes (uint8, a multiple of four in each thread) → their values in BF16, exactly.
+
+    A code's bits s eeee mmm become the BF16 s 0000eeee mmm0000, which is the value · 2⁻¹²⁰ (subnormals included, as the
+    code's are the BF16's); one multiplication brings it back. Five integer operations for two codes, where the
+    conversions of the hardware (to FP16, to FP32, to BF16) have a quarter of the rate of arithmetic.
+    """
+    return tl.inline_asm_elementwise(
+        """
+        {
+            .reg .b32 low, high, mag, two120;
+            prmt.b32 low, $2, 0, 0x1404;
+            prmt.b32 high, $2, 0, 0x3424;
+            mov.b32 two120, 0x7B807B80;
+            shr.u32 mag, low, 4;
+            and.b32 mag, mag, 0x07F007F0;
+            and.b32 low, low, 0x80008000;
+            or.b32 low, low, mag;
+            shr.u32 mag, high, 4;
+            and.b32 mag, mag, 0x07F007F0;
+            and.b32 high, high, 0x80008000;
+            or.b32 high, high, mag;
+            mul.rn.bf16x2 $0, low, two120;
+            mul.rn.bf16x2 $1, high, two120;
+        }
+        """,
+        "=r,=r,r",
+        [codes],
+        dtype=tl.bfloat16,
+        is_pure=True,
+        pack=4,
+    )

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kernels.fused import dense_linear, nvfp4_layout, nvfp4_registers, nvfp4_shared, nvfp4_unpack, nvfp4_wgmma
+from kernels.fused import (
+    dense_linear,
+    nvfp4_layout,
+    nvfp4_registers,
+    nvfp4_shared,
+    nvfp4_unpack,
+    nvfp4_w4a4,
+    nvfp4_wgmma,
+)
 from kernels.fused.activations import _arrange_kernel
 from kernels.fused.nvfp4_linear import plan
 from tests.kernels.specialisation import Specialisation
@@ -89,4 +97,26 @@ def specialisations() -> Iterator[Specialisation]:
         dense_linear._unpack_kernel,
         {"codes": "*u8", "scale": "*fp32", "out": "*bf16", "rows": "i32", "columns": "i32"},
         {"BY_ROW": False, "INTERPRET": False},
+    )
+    yield Specialisation(
+        nvfp4_w4a4._quantize_kernel,
+        {"x": "*bf16", "codes": "*u8", "scales": "*fp8e4nv", "stride": "i32", "width": "i32", "columns": "i32"}
+        | {"to_scale": "fp32", "to_unit": "fp32"},
+        {},
+        targets=[120],
+    )
+    yield Specialisation(
+        nvfp4_w4a4._natural_kernel,
+        {"words": "*i32", "scales": "*i32", "codes": "*i32", "natural": "*u8", "k": "i32"},
+        {},
+        targets=[120],
+    )
+    yield Specialisation(
+        nvfp4_w4a4._product_kernel,
+        {"codes": "*u8", "scales": "*fp8e4nv", "weight": "*u8", "weight_scales": "*fp8e4nv", "factors": "*fp32"}
+        | {"out": "*bf16", "n": "i32", "rows": "i32", "k": "i32", "stride": "i32", "factor": "fp32"},
+        {"N": 128, "ROWS": 128, "K": 128},
+        warps=8,
+        unaligned=["n"],
+        targets=[120],
     )
