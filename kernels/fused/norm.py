@@ -13,6 +13,9 @@ from kernels.norm import rms_norm
 from kernels.registry import use_triton
 from kernels.served import WIDEST
 
+PER_WARP = 256
+"""Values of a column that a warp holds."""
+
 
 def add_rms_norm_reference(
     residual: Tensor, delta: Partial | None, scale: Tensor, eps: float, *, dependent: bool = False
@@ -57,7 +60,7 @@ def add_rms_norm(
         LAYOUT=given.layout,
         ADD=delta is not None,
         BLOCK=triton.next_power_of_2(hidden),
-        num_warps=min(32, max(1, triton.next_power_of_2(hidden) // 256)),
+        num_warps=min(32, max(1, triton.next_power_of_2(hidden) // PER_WARP)),
         **overlap(dependent, residual),
     )
     return residual, normed
