@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -130,6 +131,11 @@ def cancelled() -> ApiError:
 
 def fault(error: Exception) -> ApiError:
     """A fault of the server's own; what it was stands in the log, not in the answer."""
+    if isinstance(error, sqlite3.Error):
+        message = (
+            f"What is kept here cannot be read or written ({error}); see that the data folder can be, and has room."
+        )
+        return ApiError(500, message, code="storage_failed")
     return ApiError(
         500, f"The server hit a fault ({type(error).__name__}); its log has the details.", code="internal_error"
     )

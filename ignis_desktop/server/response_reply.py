@@ -60,6 +60,10 @@ class ResponseReply:
         """The response as it is now."""
         return {**self._body, "output": self._output.items}
 
+    def not_kept(self) -> None:
+        """It could not be stored; the answer says so."""
+        self._body["store"] = False
+
     def whole(self, answer: Answer) -> dict[str, Any]:
         self._output.read(self._reading.read(answer.news(), answer))
         self._end(answer)

@@ -50,9 +50,12 @@ class Database:
         if self._closed:
             raise sqlite3.ProgrammingError(f"{self._path.name} was closed.")
         if self._connection is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            # The file holds what people asked and uploaded: readable by its owner only.
-            self._path.touch(mode=0o600)
+            try:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                # The file holds what people asked and uploaded: readable by its owner only.
+                self._path.touch(mode=0o600)
+            except OSError as error:
+                raise sqlite3.OperationalError(f"{self._path.name} cannot be made: {error.strerror}") from error
             connection = sqlite3.connect(self._path, timeout=5.0, check_same_thread=False)
             try:
                 # secure_delete: what is deleted is overwritten.

@@ -16,8 +16,10 @@ import pytest
 from anthropic import beta_tool
 
 from engine import Engine
+from ignis_desktop.server.routes.messages import MessagesCountBody
 from ignis_desktop.server.settings import Settings
 from ignis_desktop.server.thread import ServerThread
+from ignis_desktop.server.turn import EFFORT_BUDGETS
 from tests.server.replay import Replay
 from tests.server.test_files import png
 from tests.server.test_tools import READ, RUN, xml
@@ -495,3 +497,51 @@ def test_thinking_has_an_end(claude: anthropic.Anthropic) -> None:
     assert message.usage.output_tokens_details is not None
     assert 0 < message.usage.output_tokens_details.thinking_tokens < 40
     assert [block.type for block in message.content] == ["thinking", "text"]
+
+
+@pytest.mark.parametrize(
+    ("thinking", "effort", "budget"),
+    [
+        (None, None, None),
+        ({"type": "enabled", "budget_tokens": 5}, "low", 5),
+        ({"type": "adaptive"}, "low", EFFORT_BUDGETS["low"]),
+        ({"type": "adaptive"}, "max", None),
+        ({"type": "adaptive"}, [], None),
+    ],
+)
+def test_how_long_it_thinks(thinking: Any, effort: Any, budget: int | None) -> None:
+    output = None if effort is None else {"effort": effort}
+    body = MessagesCountBody(messages=[{"role": "user", "content": "x"}], thinking=thinking, output_config=output)  # type: ignore[list-item]
+    assert body.thinking_budget == budget
+
+
+def test_what_coding_agents_send_is_taken(http: httpx.Client, replay: Replay) -> None:
+    """More than there is here, as they do not know who answers."""
+    replay.answers("Done.")
+    cached = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    body = {
+        "model": "claude-of-another-house[1m]",
+        "max_tokens": 32_000,
+        "system": [
+            {"type": "text", "text": "billing: x"},
+            {"type": "text", "text": "You are an agent.", **cached},
+        ],
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "<system-reminder>\nx\n</system-reminder>"}]},
+            {"role": "user", "content": [{"type": "text", "text": "Hello.", **cached}]},
+            {"role": "system", "content": "The date has changed."},
+            {"role": "user", "content": "Go on."},
+        ],
+        "tools": [{**TOOLS[0], "eager_input_streaming": True}, {**TOOLS[1], **cached, "strict": True}],
+        "metadata": {"user_id": "x"},
+        "context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]},
+        "output_config": {"effort": "high"},
+        "thinking": {"type": "adaptive"},
+        "stream": True,
+    }
+    headers = {"anthropic-version": "2023-06-01", "anthropic-beta": "a,b", "x-app": "cli"}
+    answer = http.post("/v1/messages?beta=true", json=body, headers=headers)
+    assert answer.status_code == 200, answer.text
+    assert "event: message_stop" in answer.text
+    assert "You are an agent." in replay.prompts[0]
+    assert replay.prompts[0].endswith("Go on.<|im_end|>\n<|im_start|>assistant\n<think>\n")

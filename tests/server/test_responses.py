@@ -338,6 +338,46 @@ def test_several_system_messages_are_one(client: openai.OpenAI, model: str, repl
     assert "system\nOne.\n\nTwo.<|im_end|>" in replay.prompts[0]
 
 
+def test_what_coding_agents_send_is_taken(http: httpx.Client, model: str, replay: Replay) -> None:
+    """More than there is here, as they do not know who answers."""
+    replay.answers(f"Thought.\n</think>\n\n{READ}")
+    body = {
+        "model": model,
+        "instructions": "You are an agent.",
+        "input": [
+            {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "<permissions>"}]},
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "<environment>"}]},
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": ASK}]},
+        ],
+        "tools": [
+            *TOOLS,
+            {
+                "type": "custom",
+                "name": "patch",
+                "format": {"type": "grammar", "syntax": "lark", "definition": "start: /x/"},
+            },
+            {"type": "web_search", "external_web_access": False},
+            {"type": "local_shell"},
+        ],
+        "tool_choice": "auto",
+        "parallel_tool_calls": False,
+        "reasoning": {"effort": "medium", "summary": "auto"},
+        "text": {"verbosity": "low"},
+        "include": ["reasoning.encrypted_content"],
+        "prompt_cache_key": "key",
+        "service_tier": None,
+        "client_metadata": {"x": "y"},
+        "store": False,
+        "stream": True,
+    }
+    answer = http.post("/v1/responses", json=body, headers={"originator": "x", "session_id": "y"})
+    assert answer.status_code == 200, answer.text
+    final = json.loads(answer.text.split("\n\n")[-2].partition("data: ")[2])["response"]
+    assert [item["type"] for item in final["output"]] == ["reasoning", "function_call"]
+    assert final["prompt_cache_key"] == "key"
+    assert "system\nYou are an agent.\n\n<permissions>\n\nYou may call these functions:" in replay.prompts[0]
+
+
 def user(*parts: Any) -> dict[str, Any]:
     return {"input": [{"role": "user", "content": list(parts)}]}
 
@@ -424,6 +464,29 @@ def test_responses_outlast_the_server(engine: Engine, model: str, tmp_path: Path
         ):
             kept = create(client, model, input=question, previous_response_id=kept or openai.omit).id
     assert "First?" in replay.prompts[1]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_disk_that_cannot_be_written(
+    engine: Engine, model: str, tmp_path: Path, replay: Replay, stream: bool
+) -> None:
+    """The answer is worth more than its copy."""
+    replay.answers("One.")
+    (tmp_path / "taken").touch()
+    settings = Settings(port=0, data_directory=tmp_path / "taken", runtime_directory=tmp_path)
+    with (
+        ServerThread(engine, settings) as server,
+        openai.OpenAI(base_url=f"{server.url}/v1", api_key="x", max_retries=0) as client,
+    ):
+        if stream:
+            *_, last = create(client, model, stream=True)  # type: ignore[misc]
+            answer: Any = last.response
+        else:
+            answer = create(client, model)
+        assert (answer.output_text, answer.to_dict()["store"]) == ("One.", False)
+        with pytest.raises(openai.InternalServerError) as refused:
+            client.responses.retrieve(answer.id)
+        assert refused.value.code == "storage_failed"
 
 
 def stored(number: int, previous: int | None = None) -> StoredResponse:

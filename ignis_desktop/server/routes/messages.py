@@ -26,7 +26,7 @@ from ignis_desktop.server.message_reply import MessageReply
 from ignis_desktop.server.sampling import SamplingBody, StopString
 from ignis_desktop.server.sse import EventStreamResponse
 from ignis_desktop.server.state import ServerState, state_of
-from ignis_desktop.server.turn import PreparedTurn, Turn, prepare_turn
+from ignis_desktop.server.turn import EFFORT_BUDGETS, PreparedTurn, Turn, prepare_turn
 
 if TYPE_CHECKING:
     from engine import Engine
@@ -55,7 +55,8 @@ class MessagesCountBody(SamplingBody):
     @property
     def thinking_budget(self) -> int | None:
         if self.thinking is None or self.thinking.get("type") != "enabled":
-            return None
+            effort = (self.output_config or {}).get("effort")
+            return EFFORT_BUDGETS.get(effort) if isinstance(effort, str) else None
         budget = self.thinking.get("budget_tokens")
         if not isinstance(budget, int) or isinstance(budget, bool) or budget < 1:
             where = "thinking.budget_tokens"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sqlite3
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,6 +34,8 @@ from ignis_desktop.store.responses import StoredResponse
 
 if TYPE_CHECKING:
     from engine import Engine
+
+logger = logging.getLogger(__name__)
 
 router = APIRouter(tags=["OpenAI"])
 
@@ -142,15 +146,19 @@ async def create(http: Request) -> Response:
     async def save() -> None:
         if body.store is not False:
             stored = StoredResponse(reply.id, body.previous_response_id, asked.items, reply.body)
-            await state.workers.prepare(state.responses.save, stored)
+            try:
+                await state.workers.prepare(state.responses.save, stored)
+            except sqlite3.Error:  # not worth losing the answer for
+                logger.exception("A response could not be kept")
+                reply.not_kept()
 
     if body.stream:
         live = LiveResponse(state, reply, run)
         return EventStreamResponse(reply.frames(run, save), live)
     (answer,) = await run.collect()
-    whole = await state.workers.json(reply.whole, answer)
+    await state.workers.prepare(reply.whole, answer)
     await save()
-    return whole
+    return await state.workers.json(lambda: reply.body)
 
 
 @router.post("/v1/responses/input_tokens", openapi_extra=documented(ResponseInputBody))
