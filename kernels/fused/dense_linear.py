@@ -106,10 +106,10 @@ def _check(x: Tensor, weight: Tensor, dtype: torch.dtype) -> None:
 
 def _launch_rows(x: Tensor, weight: Tensor, out: Tensor, dependent: bool) -> None:
     n, k = weight.shape
-    columns = min(8, triton.next_power_of_2(x.shape[0]))
-    _rows_kernel[(triton.cdiv(n, 2), triton.cdiv(x.shape[0], columns))](
+    # Always eight columns: how many there are must not change the order in which one is summed.
+    _rows_kernel[(triton.cdiv(n, 2), triton.cdiv(x.shape[0], 8))](
         x, weight, out, x.shape[0], x.stride(0), out.stride(0), n, k,
-        COLUMNS=columns, K=triton.next_power_of_2(k), num_warps=16 if columns == 8 else 8, **overlap(dependent, x),
+        COLUMNS=8, K=triton.next_power_of_2(k), num_warps=16, **overlap(dependent, x),
     )  # fmt: skip
 
 
