@@ -34,6 +34,11 @@ class Masks:
         return self._bits.nbytes
 
     @property
+    def bits(self) -> Tensor:
+        """int32 [lanes, words], bit i % 32 of word i // 32 set where token i may come."""
+        return self._bits
+
+    @property
     def pool(self) -> Executor:
         """Threads for guides, started with the first."""
         if self._pool is None:

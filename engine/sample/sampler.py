@@ -14,15 +14,13 @@ import torch
 from torch import Tensor
 
 from engine.messages import EngineError, SamplingParams, TokenLogprob
+from engine.sample.card import GREEDY, CardSampler
 from engine.sample.draw import draw
 from engine.sample.guide import Guide
 from engine.sample.logprobs import token_logprobs
 from engine.sample.masks import Masks
 from engine.sample.random import uniform
 from engine.sample.ranking import Ranking
-
-GREEDY = 1e-5
-"""Temperatures below this are greedy: dividing by them would overflow."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,8 @@ class SavedLane:
 class Sampler:
     """Holds what penalties need to know of each lane; buffers are reserved once."""
 
-    def __init__(self, lanes: int, vocabulary: int, device: torch.device | str) -> None:
+    def __init__(self, lanes: int, vocabulary: int, device: torch.device | str, *, on_card: bool | None = None) -> None:
+        """``on_card``: choose by the card's kernels; None does so on a card."""
         # Neutral values change no bit of a logit, so lanes without penalties may stand beside lanes with some.
         self._divisor = torch.ones(lanes, vocabulary, device=device)
         """Repetition penalty of what stands in a lane's prompt or answer, else 1."""
@@ -86,6 +85,8 @@ class Sampler:
         self._masks = Masks(lanes, vocabulary, device)
         self._never = torch.tensor(float("-inf"), device=device)
         self._lanes: dict[int, _Lane] = {}
+        on_card = torch.device(device).type == "cuda" if on_card is None else on_card
+        self._card = CardSampler(self._divisor, self._reduction, self._masks.bits) if on_card else None
 
     @property
     def nbytes(self) -> int:
@@ -145,6 +146,19 @@ class Sampler:
             mask: bool [B, V], the tokens that may be chosen besides what guides allow; None allows all.
         """
         states = [self._lanes[lane] for lane in lanes]
+        if self._card is None or mask is not None:
+            ids, faults = self._choose(logits, lanes, states, mask)
+        else:
+            ids, faults = self._choose_on_card(self._card, logits, lanes, states)
+        for row in faults:
+            ids[row] = -1
+        self._advance(ids, lanes, states)
+        return Sampled(ids, _asked_logprobs(logits, ids, states), faults)
+
+    def _choose(
+        self, logits: Tensor, lanes: Sequence[int], states: Sequence[_Lane], mask: Tensor | None
+    ) -> tuple[list[int], dict[int, EngineError]]:
+        """(a token for each row, what is wrong with a row)."""
         scores = self._penalised(logits, lanes, states)
         if mask is not None:
             scores = scores.masked_fill(~mask, float("-inf"))
@@ -157,10 +171,25 @@ class Sampler:
         drawn = [row for row, state in enumerate(states) if row not in faults and state.params.temperature >= GREEDY]
         for row, token in zip(drawn, draw(ranking, best, drawn, [states[row] for row in drawn]), strict=True):
             ids[row] = token
-        for row in faults:
-            ids[row] = -1
-        self._advance(ids, lanes, states)
-        return Sampled(ids, _asked_logprobs(logits, ids, states), faults)
+        return ids, faults
+
+    def _choose_on_card(
+        self, card: CardSampler, logits: Tensor, lanes: Sequence[int], states: Sequence[_Lane]
+    ) -> tuple[list[int], dict[int, EngineError]]:
+        """As :meth:`_choose`; rows that the card leaves undecided are chosen there."""
+        guides = {lane: state.guide for lane, state in zip(lanes, states, strict=True) if state.guide is not None}
+        held, broken = self._masks.bring(guides) if guides else ([], {})
+        drawn = card.draw(logits, lanes, states, [lane in held for lane in lanes])
+        faults = {row: _fault(one.best) for row, one in enumerate(drawn) if not abs(one.best) < float("inf")}
+        faults |= {row: broken[lane] for row, lane in enumerate(lanes) if lane in broken}
+        ids = [one.token for one in drawn]
+        rest = [row for row, one in enumerate(drawn) if not one.decided and row not in faults]
+        if rest:
+            again, wrong = self._choose(logits[rest], [lanes[row] for row in rest], [states[row] for row in rest], None)
+            for place, row in enumerate(rest):
+                ids[row] = again[place]
+            faults |= {rest[place]: error for place, error in wrong.items()}
+        return ids, faults
 
     def _penalised(self, logits: Tensor, lanes: Sequence[int], states: Sequence[_Lane]) -> Tensor:
         scores = logits
