@@ -18,8 +18,8 @@ from torch import Tensor
 
 from kernels.fused import card
 from kernels.fused.dot import dot
-from kernels.fused.fp8 import load_rows
 from kernels.fused.launch import overlap
+from kernels.fused.paged_decode_fp8 import decode_fp8_kernel, share
 from kernels.fused.pool import LayerPool
 from kernels.registry import interpreted, use_triton
 
@@ -115,9 +115,10 @@ def paged_decode(
     y = torch.empty(count, heads * dim, dtype=q.dtype, device=q.device)
     launch = overlap(dependent, q)
     rows = _rows(columns, heads, pool)
-    _decode_kernel[(pool.heads, splits, lanes)](
+    kernel = decode_fp8_kernel if pool.packed else _decode_kernel
+    kernel[(pool.heads, splits, lanes)](
         q,
-        *pool.arguments(),
+        *pool.arguments(torch.int16),
         table,
         table.stride(0),
         past,
@@ -132,7 +133,6 @@ def paged_decode(
         DIM=dim,
         PAGE=pool.page,
         TILE=tile,
-        PACKED=pool.packed,
         INTERPRET=interpreted(),
         num_warps=plan.warps,
         num_stages=plan.stages,
@@ -160,22 +160,25 @@ def paged_decode(
 
 
 def decode_plan(lanes: int, columns: int, heads: int, pool: LayerPool, processors: int, *, roomy: bool) -> Plan:
-    """One program for every multiprocessor, all at work at once, with some steps in flight.
+    """Programs for every multiprocessor, all at work at once, each with some steps in flight.
 
     ``roomy``: 227 KiB of shared memory a block, not 99.
     """
-    # Codes take longer to decode than to load: two programs, so that one decodes while the other waits.
-    splits = max(1, (2 if pool.packed else 1) * processors // (lanes * pool.heads))
     rows = _rows(columns, heads, pool)
+    if pool.packed:
+        # Two programs to a multiprocessor: one decodes codes while the other waits for them.
+        splits = max(1, 2 * processors // (lanes * pool.heads))
+        if rows <= 16:
+            return Plan(splits, 64, 4, 3)
+        return Plan(splits, 64 if roomy or rows <= 32 else 32, 8, 3 if roomy else 2)
+    splits = max(1, processors // (lanes * pool.heads))
     room = 32768 if roomy and rows == 16 else 16384
     tile = max(16, min(64, room // (pool.dim * pool.k.element_size())))
-    if pool.packed and rows > 16:
-        tile = max(16, tile // 2)
     if rows > 64:
         return Plan(splits, tile, 8, 2)
-    if roomy:
+    if roomy or rows <= 32:
         return Plan(splits, tile, 4, 3)
-    return Plan(splits, tile, 4, 3) if rows <= 32 else Plan(splits, tile, 8, 2)
+    return Plan(splits, tile, 8, 2)
 
 
 def _check(q: Tensor, gate: Tensor, pool: LayerPool, table: Tensor, past: Tensor) -> int:
@@ -228,14 +231,13 @@ def _decode_kernel(  # type: ignore[no-untyped-def]
     DIM: tl.constexpr,
     PAGE: tl.constexpr,
     TILE: tl.constexpr,
-    PACKED: tl.constexpr,
     INTERPRET: tl.constexpr,
     DEPENDENT: tl.constexpr,
 ):
     """One KV head, one split, one lane. Row m of a tile is query head m % GROUP of column m // GROUP."""
     head, split, lane = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     old = tl.load(past + lane)
-    first, last = _share(old + COLUMNS, split, SPLITS, TILE)
+    first, last = share(old + COLUMNS, split, SPLITS, TILE)
     if DEPENDENT:
         tl.extra.cuda.gdc_launch_dependents()
     if first >= last:
@@ -249,17 +251,11 @@ def _decode_kernel(  # type: ignore[no-untyped-def]
     offsets = key[:, None] * row_stride + d[None, :]
     k += head * head_stride
     v += head * head_stride
-    if PACKED:
-        k_scale += head * scale_head_stride
-        v_scale += head * scale_head_stride
     table += lane * table_stride
     if DEPENDENT:
         tl.extra.cuda.gdc_wait()
     queries = tl.load(q + row_head[:, None] * DIM + d[None, :], mask=there[:, None], other=0.0)
-    if PACKED:
-        queries = queries.to(tl.bfloat16)
-    else:
-        queries = queries.to(k.dtype.element_ty)
+    queries = queries.to(k.dtype.element_ty)
     best = tl.full([ROWS], float("-inf"), tl.float32)
     total = tl.zeros([ROWS], tl.float32)
     out = tl.zeros([ROWS, DIM], tl.float32)
@@ -272,10 +268,8 @@ def _decode_kernel(  # type: ignore[no-untyped-def]
         page = tl.load(table + (start + TILE) // PAGE, mask=tile + 1 < last, other=0)
         # Rows that nobody wrote may hold anything, NaN too.
         written = start + key <= old + (COLUMNS - 1)
-        keys = load_rows(k + row * row_stride + offsets, written[:, None], True, PACKED, INTERPRET)
+        keys = tl.load(k + row * row_stride + offsets, mask=written[:, None], other=0.0)
         scores = dot(queries, keys.T, tl.zeros([ROWS, TILE], tl.float32), INTERPRET) * scale
-        if PACKED:
-            scores *= tl.load(k_scale + (row + key) * scale_row_stride, mask=written, other=0.0)[None, :]
         scores = tl.where(start + key[None, :] <= sees[:, None], scores, float("-inf"))
         higher = tl.maximum(best, tl.max(scores, 1))
         # A row may see none of a split's keys.
@@ -284,23 +278,13 @@ def _decode_kernel(  # type: ignore[no-untyped-def]
         shrink = tl.exp2(best - base)
         best = higher
         total = total * shrink + tl.sum(weights, 1)
-        if PACKED:
-            weights *= tl.load(v_scale + (row + key) * scale_row_stride, mask=written, other=0.0)[None, :]
-        values = load_rows(v + row * row_stride + offsets, written[:, None], True, PACKED, INTERPRET)
+        values = tl.load(v + row * row_stride + offsets, mask=written[:, None], other=0.0)
         out = dot(weights.to(values.dtype), values, out * shrink[:, None], INTERPRET)
     seen = total > 0
     out = out / tl.where(seen, total, 1.0)[:, None]
-    to = row_head.to(tl.int64) * SPLITS + split
+    to = row_head * SPLITS + split
     tl.store(parts + to[:, None] * DIM + d[None, :], out, mask=there[:, None])
     tl.store(sums + to, tl.where(seen, best + tl.log2(tl.where(seen, total, 1.0)), float("-inf")), mask=there)
-
-
-@triton.jit
-def _share(length, split, SPLITS: tl.constexpr, TILE: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Tiles [first, last) of ``split`` among those of ``length`` keys."""
-    tiles = tl.cdiv(length, TILE)
-    each = tl.cdiv(tiles, SPLITS)
-    return split * each, tl.minimum((split + 1) * each, tiles)
 
 
 @triton.jit

@@ -132,7 +132,7 @@ def prefill_plan(pool: LayerPool, *, roomy: bool) -> Plan:
     if not roomy:
         return Plan(64, 32, 8, 2) if pool.dim == 256 else Plan(128, 64, 8, 2)
     if pool.dim == 256:
-        return Plan(128, 32, 8, 2) if pool.packed else Plan(128, 64, 8, 2)
+        return Plan(128, 64, 8, 2)
     return Plan(128, 64, 8, 3)
 
 
@@ -200,7 +200,7 @@ def _prefill_kernel(  # type: ignore[no-untyped-def]
     k += key_head * head_stride
     v += key_head * head_stride
     if PACKED:
-        queries = queries.to(tl.bfloat16)
+        queries = queries.to(tl.float16)
         k_scale += key_head * scale_head_stride
         v_scale += key_head * scale_head_stride
     else:
@@ -209,27 +209,32 @@ def _prefill_kernel(  # type: ignore[no-untyped-def]
     best = tl.full([ROWS], float("-inf"), tl.float32)
     total = tl.zeros([ROWS], tl.float32)
     out = tl.zeros([ROWS, DIM], tl.float32)
+    # The unit of the output where values are packed: the largest of their scales so far, over 2¹⁴, so that weights
+    # times scales fill the range of FP16.
+    unit = 1e-37
     sees = old + token
     # Every token of the tile sees all keys of the first tiles; the last are masked.
     open_tiles = (old + block * ROWS + 1) // TILE
     tiles = tl.cdiv(old + tl.minimum((block + 1) * ROWS, length), TILE)
-    out, best, total = _walk(
-        queries, out, best, total, sees, 0, open_tiles,
+    out, best, total, unit = _walk(
+        queries, out, best, total, unit, sees, 0, open_tiles,
         k, v, k_scale, v_scale, row_stride, scale_row_stride, table, scale, old + length,
         ROWS, DIM, PAGE, TILE, PACKED, INTERPRET, False,
     )  # fmt: skip
-    out, best, total = _walk(
-        queries, out, best, total, sees, open_tiles, tiles,
+    out, best, total, unit = _walk(
+        queries, out, best, total, unit, sees, open_tiles, tiles,
         k, v, k_scale, v_scale, row_stride, scale_row_stride, table, scale, old + length,
         ROWS, DIM, PAGE, TILE, PACKED, INTERPRET, True,
     )  # fmt: skip
+    if PACKED:
+        total *= 16384.0 / unit
     opened = tl.sigmoid(tl.load(gate + at, mask=there, other=0.0).to(tl.float32))
     tl.store(y + at, (out / total[:, None] * opened).to(y.dtype.element_ty), mask=there)
 
 
 @triton.jit
 def _walk(  # type: ignore[no-untyped-def]
-    queries, out, best, total, sees, first, last,
+    queries, out, best, total, unit, sees, first, last,
     k, v, k_scale, v_scale, row_stride, scale_row_stride, table, scale, written,
     ROWS: tl.constexpr, DIM: tl.constexpr, PAGE: tl.constexpr, TILE: tl.constexpr, PACKED: tl.constexpr,
     INTERPRET: tl.constexpr, MASKED: tl.constexpr,
@@ -258,7 +263,11 @@ def _walk(  # type: ignore[no-untyped-def]
         best = higher
         total = total * shrink + tl.sum(weights, 1)
         if PACKED:
-            weights *= load_rows(v_scale + (row + key) * scale_row_stride, exists, MASKED, False, INTERPRET)[None, :]
+            value_scales = load_rows(v_scale + (row + key) * scale_row_stride, exists, MASKED, False, INTERPRET)
+            wider = tl.maximum(unit, tl.max(value_scales))
+            shrink *= unit / wider
+            unit = wider
+            weights *= (value_scales * (16384.0 / unit))[None, :]
         values = load_rows(v + row * row_stride + offsets, exists[:, None], MASKED, PACKED, INTERPRET)
         out = dot(weights.to(values.dtype), values, out * shrink[:, None], INTERPRET)
-    return out, best, total
+    return out, best, total, unit
