@@ -87,7 +87,15 @@ def specialisations() -> Iterator[Specialisation]:
     of_runs = RUNS | CHANNELS | DEPENDENT
     yield Specialisation(_conv_kernel, chunk, of_runs | PLAIN | {"BLOCK": CONV["BLOCK"]})
     compiled = {"INTERPRET": False}
-    yield Specialisation(_solve_kernel, chunk, of_runs | HEADS | compiled, warps=SOLVE["num_warps"])
+    for target in (90, 120):
+        yield Specialisation(
+            _solve_kernel,
+            chunk,
+            of_runs | HEADS | compiled,
+            warps=SOLVE["num_warps"],
+            targets=[target],
+            hot=target == 90,
+        )
     for stages, target in ((2, 90), (1, 120)):
         yield Specialisation(
             _walk_kernel,
