@@ -39,6 +39,10 @@ class LaneState:
             self._recurrent.zero_()
             self._conv.zero_()
 
+    def __len__(self) -> int:
+        """Slots."""
+        return self._conv.shape[1]
+
     @property
     def dtype(self) -> torch.dtype:
         """The compute type."""

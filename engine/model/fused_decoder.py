@@ -191,18 +191,20 @@ class FusedDecoder:
 
     def _chunk(self, runs: Sequence[Run], rows: Tensor | None) -> ChunkColumns:
         pages = max(len(run.pages) for run in runs)
-        starts = [run.start for run in runs] + [runs[-1].start + runs[-1].length]
         table = [[*run.pages, *[0] * (pages - len(run.pages))] for run in runs]
+        # Kernels are compiled for so many runs, so there are one, eight or sixteen; those added are empty.
+        empty = next(count for count in (1, 8, 16) if count >= len(runs)) - len(runs)
+        end = runs[-1].start + runs[-1].length
 
         def int32(values: Sequence[object]) -> Tensor:
             return torch.tensor(values, dtype=torch.int32).to(self.device, non_blocking=True)
 
         return ChunkColumns(
-            starts=int32(starts),
-            slots=int32([run.slot for run in runs]),
-            past=int32([run.past for run in runs]),
+            starts=int32([*(run.start for run in runs), *[end] * (empty + 1)]),
+            slots=int32([*(run.slot for run in runs), *[0] * empty]),
+            past=int32([*(run.past for run in runs), *[0] * empty]),
             rows=self._kv.rows(runs) if rows is None else rows,
-            table=int32(table),
+            table=int32([*table, *[[0] * pages] * empty]),
             longest=max(run.length for run in runs),
         )
 

@@ -81,15 +81,18 @@ class Prefill:
         network = self._network
         if isinstance(network.decoder, Decoder):
             return
-        most = min(self._chunk, network.kv.rows_in_all)
-        for length in sorted({1, 9, 17, 33, 65, 129, most}):
-            if length <= most:
-                pages = range(-(-length // network.kv.page_size))
+        most = max(2, min(self._chunk, network.kv.rows_in_all))
+        for length in sorted(size for size in {2, 9, 17, 33, 65, 129, most} if size <= most):
+            pages = range(-(-length // network.kv.page_size))
+            one = [Run(0, 0, length, 0, pages)]
+            two = [Run(0, 0, 1, 0, pages), Run(1, 1, length - 1, 0, pages)]
+            for runs in [one, two] if len(network.state) > 1 else [one]:
                 x = network.decoder.embed(torch.zeros(length, dtype=torch.int64, device=network.device))
                 positions = torch.arange(length, device=network.device).expand(3, -1)
-                hidden = network.decoder.forward(x, positions, [Run(0, 0, length, 0, pages)])
-                network.decoder.logits(hidden[-1:])
-        network.state.clear(0)
+                hidden = network.decoder.forward(x, positions, runs)
+                network.decoder.logits(hidden[-_SCORED_ROWS:])
+        for slot in range(len(network.state)):
+            network.state.clear(slot)
 
     def encode(self, sequence: Sequence) -> bool:
         """Do one bounded piece of work on a picture that the sequence's next tokens need; False when none is left."""
