@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from starlette.middleware.cors import CORSMiddleware
 
-from ignis_desktop.server import bodies, errors
+from ignis_desktop.server import bodies, errors, response_body
 from ignis_desktop.server.feed import EngineFeed
 from ignis_desktop.server.guard import BodyLimit, HostGuard, KeyGuard, Recorder
 from ignis_desktop.server.metrics import ServerMetrics
@@ -43,8 +43,8 @@ TITLE = "Ignis Desktop"
 BODIES: list[type[bodies.Body]] = [
     chat.ChatBody,
     completions.CompletionBody,
-    responses.ResponseBody,
-    responses.ResponseInputBody,
+    response_body.ResponseBody,
+    response_body.ResponseInputBody,
     messages.MessagesBody,
     messages.MessagesCountBody,
     tokens.TokenizeBody,

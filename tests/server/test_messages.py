@@ -545,3 +545,16 @@ def test_what_coding_agents_send_is_taken(http: httpx.Client, replay: Replay) ->
     assert "event: message_stop" in answer.text
     assert "You are an agent." in replay.prompts[0]
     assert replay.prompts[0].endswith("Go on.<|im_end|>\n<|im_start|>assistant\n<think>\n")
+
+
+def test_a_stream_that_somebody_ends(claude: anthropic.Anthropic, http: httpx.Client) -> None:
+    options: Any = {"model": MODEL, "max_tokens": 20_000, "messages": ASK, "extra_body": {"ignore_eos": True}}
+    events = iter(claude.messages.create(stream=True, **options))
+    while next(events).type != "content_block_delta":
+        pass
+    (lane,) = (lane for lane in http.get("/v1/engine").json()["lanes"] if lane["request_id"])
+    http.post(f"/v1/engine/requests/{lane['request_id']}/cancel").raise_for_status()
+    with pytest.raises(anthropic.APIStatusError, match="cancelled") as ended:
+        list(events)
+    body: Any = ended.value.body
+    assert (body["type"], body["error"]["type"]) == ("error", "overloaded_error")
