@@ -37,7 +37,7 @@ class Plan:
     stages: int = 0
     """Copies of activations on their way at once."""
     ahead: int = 0
-    """Units that a program asks the cache for while it waits for activations."""
+    """Times 256 columns that a program asks the cache for while it waits for activations."""
     registers: int | None = None
     """A cap, so that as many programs as planned run at once."""
 
@@ -63,11 +63,11 @@ def plan(rows: int, k: int, columns: int, processors: int, capability: int) -> P
     elif columns <= 16:
         how = Plan("stream", 16, 4 * processors, stages=4, registers=128)
     elif columns <= 32:
-        how = Plan("persistent", 32, 3 * processors, warps=4, stages=2, registers=168)
+        how = Plan("persistent", 32, 3 * processors, warps=4, stages=2, ahead=4, registers=168)
     elif rows % 128 == 0:
-        how = Plan("persistent", 64, 2 * processors, unit=256, warps=8, stages=2, registers=128)
+        how = Plan("persistent", 64, 2 * processors, unit=256, warps=8, stages=2, ahead=4, registers=128)
     else:
-        how = Plan("persistent", 64, 3 * processors, unit=256, warps=4, stages=2, registers=168)
+        how = Plan("persistent", 64, 3 * processors, unit=256, warps=4, stages=2, ahead=4, registers=168)
     return replace(how, programs=min(how.programs, rows // how.tile * (k // how.unit)))
 
 
@@ -168,5 +168,5 @@ def _launch(how: Plan, x: Tensor, weight: NVFP4Weight, values: Tensor, slot_stri
     else:
         nvfp4_wgmma.persistent_kernel[grid](
             nvfp4_wgmma.describe(x, how.columns), *operands,
-            COLUMNS=how.columns, STAGES=how.stages, HALVES=how.unit // 256, **flags,
+            COLUMNS=how.columns, STAGES=how.stages, HALVES=how.unit // 256, AHEAD=how.ahead, **flags,
         )  # fmt: skip

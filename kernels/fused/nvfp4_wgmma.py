@@ -29,6 +29,7 @@ from kernels.fused.nvfp4_fragments import (
     barrier,
     decode,
     load_factors,
+    prefetch,
     scale_offsets,
     store_slot,
     word_offsets,
@@ -156,7 +157,8 @@ def _copy_two(x, column, ready, ring, stage, BYTES: gl.constexpr):  # type: igno
 @gluon.jit(do_not_specialize=["columns"])
 def persistent_kernel(  # type: ignore[no-untyped-def]
     x, words, scales, factors, values, columns, slot_stride, out, k,
-    COLUMNS: gl.constexpr, WARPS: gl.constexpr, STAGES: gl.constexpr, HALVES: gl.constexpr, DEPENDENT: gl.constexpr,
+    COLUMNS: gl.constexpr, WARPS: gl.constexpr, STAGES: gl.constexpr, HALVES: gl.constexpr, AHEAD: gl.constexpr,
+    DEPENDENT: gl.constexpr,
 ):  # fmt: skip
     """Units of HALVES · 256 columns shared as in :mod:`kernels.fused.partial`; activations by the tensor memory engine,
     two chunks at once."""
@@ -189,6 +191,10 @@ def persistent_kernel(  # type: ignore[no-untyped-def]
     for stage in gl.static_range(STAGES):
         mbarrier.init(ready.index(stage), count=1)
     if DEPENDENT:
+        if AHEAD > 0:
+            then = first * (WARPS * blocks) + block + 1
+            left = gl.minimum((gl.minimum(stop - start, blocks - block) - 1) * HALVES, AHEAD)
+            prefetch(words + then * (512 * HALVES), scales + then * (64 * HALVES), k, left, WARPS)
         gdc_wait()
     barrier()
     steps = (stop - start) * HALVES

@@ -45,7 +45,13 @@ def specialisations() -> Iterator[Specialisation]:
     for columns in (32, 64):
         how = plan(34816, 5120, columns, 132, 90)
         types = NVFP4 | {"x": f"tensordesc<bf16[{columns}, 128],{nvfp4_wgmma.SHARED!r}>"}
-        constants = {"COLUMNS": columns, "WARPS": how.warps, "STAGES": how.stages, "HALVES": how.unit // 256}
+        constants = {
+            "COLUMNS": columns,
+            "WARPS": how.warps,
+            "STAGES": how.stages,
+            "HALVES": how.unit // 256,
+            "AHEAD": how.ahead,
+        }
         yield Specialisation(
             nvfp4_wgmma.persistent_kernel,
             types,

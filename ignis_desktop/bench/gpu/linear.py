@@ -72,9 +72,9 @@ def _plans() -> Iterator[Case]:
         ways += [Plan("registers", 8, 5 * cores, 256, ahead=0, registers=96), Plan("registers", 8, 4 * cores, 256)]
         for columns in (16, 32, 64):
             for unit in (256, 512):
-                ways.append(Plan("persistent", columns, 4 * cores, unit, 4, 2, 128))
-                ways.append(Plan("persistent", columns, 3 * cores, unit, 4, 2, 168))
-                ways.append(Plan("persistent", columns, 2 * cores, unit, 8, 2, 128))
+                ways.append(Plan("persistent", columns, 4 * cores, unit, 4, 2, registers=128))
+                ways.append(Plan("persistent", columns, 3 * cores, unit, 4, 2, registers=168))
+                ways.append(Plan("persistent", columns, 2 * cores, unit, 8, 2, registers=128))
         for how in ways:
             yield _case(f"{name} × {how.columns}: {how}", out, k, how.columns, 0, plan=how, area="linear plans")
 
