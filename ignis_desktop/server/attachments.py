@@ -18,6 +18,8 @@ P = ParamSpec("P")
 
 MAX_ATTACHMENTS = 100
 """In one request."""
+MAX_ADDRESSES = 16
+"""Of these, on the web: all are held in memory at once before the first is decoded."""
 Message = dict[str, Any]
 
 
@@ -75,6 +77,9 @@ async def _fetch_all(state: ServerState, found: Iterable[Attachment]) -> dict[st
             where,
             code="unsupported_image_url",
         )
+    if len(wanted) > MAX_ADDRESSES:
+        where = list(wanted.values())[MAX_ADDRESSES].where
+        raise bad_request(f"{where}: at most {MAX_ADDRESSES} pictures of a request are fetched.", where)
     try:
         async with asyncio.TaskGroup() as group:
             tasks = {url: group.create_task(_fetch(attachment)) for url, attachment in wanted.items()}

@@ -186,6 +186,9 @@ def test_a_request_with_an_address(engine: Engine, tmp_path: Path, here: str, po
         good = chat(http, {"type": "image_url", "image_url": {"url": f"{here}/picture"}})
         assert good.status_code == 200, good.text
         bad = chat(http, {"type": "image_url", "image_url": {"url": f"http://127.0.0.1:{port}/picture"}})
+        parts = [{"type": "image_url", "image_url": {"url": f"{here}/{n}"}} for n in range(17)]
+        many = http.post("/v1/chat/completions", json={"messages": [{"role": "user", "content": parts}]})
     assert bad.status_code == 400
     assert bad.json()["error"]["code"] == "invalid_image_url"
+    assert many.json()["error"]["param"] == "messages.0.content.16.image_url.url"
     assert len(Handler.asked) == 1
