@@ -127,7 +127,7 @@ def _fold_kernel(  # type: ignore[no-untyped-def]
             for column in range(first, first + count):
                 k = tl.load(keys + (column * KEY_HEADS + job // (HEADS // KEY_HEADS)) * DK + i)
                 u = tl.load(written + (column * HEADS + job) * DV + j)
-                s = s * tl.load(decay + column * HEADS + job) + k[:, None] * u[None, :]
+                s = tl.fma(k[:, None], u[None, :], s * tl.load(decay + column * HEADS + job))
             tl.store(where, s)
         else:
             c = (job - HEADS) * 1024 + tl.arange(0, 1024)

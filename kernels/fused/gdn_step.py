@@ -125,7 +125,8 @@ def advance(s, q, k, v, beta, decay):  # type: ignore[no-untyped-def]
     # o = (S + k ⊗ u)ᵀ q = Sᵀq + (k · q) u: both products with the state before it changes, so neither waits.
     u = beta * (v - tl.sum(s * k[:, None], axis=0))
     o = tl.sum(s * q[:, None], axis=0) + tl.sum(k * q) * u
-    return s + k[:, None] * u[None, :], u, o
+    # One rounding, by name: gdn_fold comes to the same bits.
+    return tl.fma(k[:, None], u[None, :], s), u, o
 
 
 @triton.jit

@@ -6,7 +6,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from ignis_desktop.bench.gpu.deltanet import exact, random_inputs, random_layer, random_state
+from ignis_desktop.bench.gpu.deltanet import (
+    exact,
+    one_by_one_and_at_once,
+    random_inputs,
+    random_layer,
+    random_state,
+)
 from kernels.fused.gdn import GdnLayer, GdnRecord, GdnState
 from kernels.fused.gdn_chunk import gdn_chunk
 from kernels.fused.gdn_fold import gdn_fold
@@ -95,6 +101,15 @@ def test_a_round_of_columns_that_may_not_stand(
         assert torch.equal(layers.conv[index], one.conv)
         assert error(layers.recurrent[index], one.recurrent) < 1e-6
         assert torch.equal(layers.recurrent[index, 1], before.recurrent[index, 1])
+
+
+def test_columns_at_once_are_columns_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drafts change nothing but the time an answer takes."""
+    monkeypatch.setenv("IGNIS_KERNELS", "triton")
+    layer = layer_of((1, 3, 16))
+    out, after = one_by_one_and_at_once(layer, lanes=2, columns=5)
+    for one, together in (out, after):
+        assert error(together, one) < 1e-6
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,7 @@ def cases(quick: bool) -> Iterator[Case]:
                 bytes=LAYERS * lanes * (2 * STATE_BYTES + columns * (HEADS + KEY_HEADS) * DIM * 4),
                 per_round=1,
             )
+    yield Case("deltanet", "verified = one by one", partial(_same, 3, 8), 1e-6, hot=False)
     for count in (2048,) if quick else (512, 2048, 4096):
         yield Case(
             "deltanet",
@@ -248,6 +249,32 @@ def _round(lanes: int, columns: int, seed: int) -> tuple[GdnLayer, GdnState, Ten
     values, ba = random_inputs(layer, lanes * columns, seed)
     slots = torch.arange(lanes, dtype=torch.int32, device="cuda").flip(0).contiguous()
     return layer, random_state(layer, lanes, seed), slots, slotted(values, layout_of(OUT, 5120)), ba
+
+
+def one_by_one_and_at_once(layer: GdnLayer, lanes: int, columns: int) -> tuple[tuple[Tensor, Tensor], ...]:
+    """(Results, recurrent states after) of the same columns, in rounds of one and verified together and folded."""
+    values, ba = random_inputs(layer, lanes * columns, 3)
+    device = values.device
+    state = random_state(layer, lanes, 5, layers=1)
+    other = GdnState(state.conv.clone(), state.recurrent.clone())
+    slots = torch.arange(lanes, dtype=torch.int32, device=device)
+    of_lanes = torch.arange(lanes, device=device) * columns
+    one = torch.empty(lanes * columns, layer.value_heads * layer.value_dim, device=device)
+    for t in range(columns):
+        product, gates = Partial.of(values[of_lanes + t]), ba[of_lanes + t]
+        mixed = gdn_inputs(product, layer, state.layer(0), slots)
+        one[of_lanes + t] = gdn_step(mixed, product, gates, layer, state.layer(0), slots, dtype=torch.float32)
+    record = GdnRecord.reserve(layer, 1, lanes * columns, state.conv.dtype)
+    product, of_layer = Partial.of(values), record.layer(0)
+    mixed = gdn_inputs(product, layer, other.layer(0), slots, record=of_layer)
+    together = gdn_verify(mixed, product, ba, layer, other.layer(0), slots, of_layer, dtype=torch.float32)
+    gdn_fold(record, other, slots, torch.full_like(slots, columns), columns)
+    return (one, together), (state.recurrent, other.recurrent)
+
+
+def _same(lanes: int, columns: int, seed: int) -> Made:
+    out, after = one_by_one_and_at_once(random_layer("cuda", seed), lanes, columns)
+    return lambda: [out[1], after[1]], lambda: [out[0], after[0]]
 
 
 def _inputs(lanes: int, columns: int, seed: int) -> Made:
