@@ -2,19 +2,22 @@
 
 Scores are those of BM25 (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009) with a word counted once
 a segment. Words match at their beginning, so that "rejects" finds "rejected", and as logs write them short, so that
-"command" finds "CMD"; numbers and short words match as they are.
+"command" finds "CMD"; numbers and short words match as they are. Other words for the same count less.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import islice, zip_longest
 
 import numpy as np
 import numpy.typing as npt
+
+from engine.answers.locate.synonyms import synonyms
 
 Numbers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
@@ -27,9 +30,14 @@ TAIL, LONG_TAIL, LONG = 3, 5, 6
 not in "formidable"."""
 NAME = 2.0
 """What a name counts more than another word as rare as it."""
+OTHER = 0.5
+"""What another word for it counts of a word."""
+OTHERS_WITHIN = 200_000
+"""Segments of a text up to which other words are searched: they are several times as many."""
 MOST = 24
 """Words of a question that are looked for: the longest."""
 _BATCH = 1024
+_NOWHERE = np.zeros(0, np.int64)
 
 _WORD = re.compile(r"[^\W_]+")
 _SUFFIX = re.compile(r"(?:(?<=\w{4})(?:ations?|ions?|ments?|ures?)|(?<=\w{3})(?:ings?|ed|es|ly|s|e))$")
@@ -78,11 +86,12 @@ class Form:
 
 @dataclass(frozen=True)
 class Term:
-    """A word in all its forms. ``name``: it is written with digits, as only names are; they are not paraphrased, so
-    that they say more."""
+    """A word in all its forms, and ``others`` for the same. ``name``: it is written with digits, as only names are;
+    they are not paraphrased, so that they say more."""
 
     forms: tuple[Form, ...]
     name: bool
+    others: tuple[Form, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,13 +112,15 @@ def terms_of(question: str) -> list[Term]:
         found[word.lower()] = found.get(word.lower()) or (after if after in _PARTICLES else "")
     chosen = [word for word in found if word not in _STOP or word in shouted] or list(found)
     terms = (_term(word, found[word]) for word in sorted(chosen, key=len, reverse=True)[:MOST])
-    return list({term.forms[-1].stem: term for term in terms}.values())
+    by_stem = {term.forms[-1].stem: term for term in terms}
+    return [replace(term, others=_others().get(stem, ())) for stem, term in by_stem.items()]
 
 
 def match(blocks: Iterable[bytes], segments: int, question: str) -> Words:
     """Scores segments: those of all blocks in their order, as UTF-8, each ended by a newline."""
     terms = terms_of(question)
-    hits: list[list[Numbers]] = [[] for _ in terms]
+    searched = [(term.forms, term.others if segments <= OTHERS_WITHIN else ()) for term in terms]
+    hits: list[tuple[list[Numbers], list[Numbers]]] = [([], []) for _ in terms]
     lengths = np.zeros(segments, np.uint16)
     first = 0
     for block in blocks:
@@ -117,10 +128,11 @@ def match(blocks: Iterable[bytes], segments: int, question: str) -> Words:
         view = np.frombuffer(data, np.uint8)
         ends = np.flatnonzero(view == 10)
         lengths[first : first + len(ends)] = np.minimum(np.diff(ends, prepend=-1), 65535)
-        for term, found in zip(terms, hits, strict=True):
-            places = np.concatenate([_places(data, view, form) for form in term.forms])
-            if len(places):
-                found.append(np.unique(np.searchsorted(ends, places)) + first)
+        for groups, founds in zip(searched, hits, strict=True):
+            for forms, found in zip(groups, founds, strict=True):
+                places = np.concatenate([_NOWHERE, *(_places(data, view, form) for form in forms)])
+                if len(places):
+                    found.append(np.unique(np.searchsorted(ends, places)) + first)
         first += len(ends)
     return _scored(hits, lengths, [NAME if term.name else 1.0 for term in terms])
 
@@ -174,6 +186,16 @@ def _term(word: str, particle: str) -> Term:
     return Term((*forms, Form(_bytes(stem), tail)), name=False)
 
 
+@cache
+def _others() -> dict[bytes, tuple[Form, ...]]:
+    """Forms of other words, by the last form of a word."""
+    found: dict[bytes, dict[Form, None]] = {}
+    for word, others in synonyms().items():
+        forms = found.setdefault(_term(word, "").forms[-1].stem, {})
+        forms.update(dict.fromkeys(form for other in others for form in _term(other, "").forms))
+    return {stem: tuple(forms) for stem, forms in found.items()}
+
+
 def _stem(word: str) -> str:
     stem = _SUFFIX.sub("", word)
     if stem != word:
@@ -206,16 +228,23 @@ def _places(data: bytes, view: Bytes, form: Form) -> Numbers:
     return at[(at == 0) | ~_LETTERS[view[at - 1]]] if len(at) else at
 
 
-def _scored(hits: list[list[Numbers]], lengths: npt.NDArray[np.uint16], factors: list[float]) -> Words:
+def _scored(
+    hits: list[tuple[list[Numbers], list[Numbers]]], lengths: npt.NDArray[np.uint16], factors: list[float]
+) -> Words:
     scores, held = np.zeros((2, len(lengths)), np.float32)
     average = max(1.0, float(lengths.mean())) if len(lengths) else 1.0
     total = 0.0
-    for found, factor in zip(hits, factors, strict=True):
-        count = sum(map(len, found))
-        weight = factor * float(np.log1p((len(lengths) - count + 0.5) / (count + 0.5)))
-        total += weight
-        for rows in found:
+    for founds, factor in zip(hits, factors, strict=True):
+        own, others = (np.concatenate([_NOWHERE, *found]) for found in founds)
+        others = np.setdiff1d(others, own)
+        weights = [factor * _rarity(len(own), len(lengths)), OTHER * _rarity(len(own) + len(others), len(lengths))]
+        total += weights[0]
+        for rows, weight in zip((own, others), weights, strict=True):
             spread = 1 - LENGTH_SHARE + LENGTH_SHARE * lengths[rows] / average
             scores[rows] += (weight * (SATURATION + 1) / (1 + SATURATION * spread)).astype(np.float32)
             held[rows] += np.float32(weight)
     return Words(scores, held / np.float32(total) if total else held)
+
+
+def _rarity(count: int, segments: int) -> float:
+    return math.log1p((segments - count + 0.5) / (count + 0.5))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.answers.fold.source import Source
-from engine.answers.locate.lexical import LENGTH_SHARE, SATURATION, blocks_of, match, run_of, terms_of
+from engine.answers.locate.lexical import LENGTH_SHARE, OTHERS_WITHIN, SATURATION, blocks_of, match, run_of, terms_of
 
 
 def held(question: str, *texts: str) -> list[float]:
@@ -85,6 +85,14 @@ def test_names_say_more_than_words() -> None:
     texts = ["node7 halts", "a motor runs", "an engine", "node8 starts"]
     scores = match(blocks_of(texts), 4, "Where is the motor of node7?").scores
     assert scores[0] > scores[1] > 0
+
+
+def test_other_words_count_less() -> None:
+    texts = ["the guest was denied", "the guest was refused", "the guest was served", "nothing"]
+    first, second, third, _ = held("Who was refused?", *texts)
+    assert second > first > third == 0
+    long = [*texts, *(["nothing"] * OTHERS_WITHIN)]
+    assert held("Who was refused?", *long)[0] == 0  # of a long text only the question's own words are searched
 
 
 def test_the_shortest_run_of_words() -> None:
