@@ -56,7 +56,7 @@ def plan(rows: int, k: int, columns: int, processors: int, capability: int) -> P
         capability: 90 for SM90.
     """
     if columns <= 8:
-        how = Plan("registers", 8, 4 * processors, unit=256, ahead=4, registers=128)
+        how = Plan("registers", 8, 4 * processors, unit=256, ahead=4, registers=120)
     elif capability != 90:
         wide, resident, cap = (16, 4, 128) if columns <= 16 else (32, 3, 168) if columns <= 32 else (64, 2, 255)
         how = Plan("shared", wide, resident * processors, stages=4 if wide == 16 else 3, registers=cap)

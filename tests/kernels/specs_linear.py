@@ -24,12 +24,12 @@ DENSE |= {"n": "i32", "k": "i32"}
 
 
 def specialisations() -> Iterator[Specialisation]:
-    layout = nvfp4_registers.activation_layout(4)
+    layout, how = nvfp4_registers.activation_layout(4), plan(34816, 5120, 8, 132, 90)
     yield Specialisation(
         nvfp4_registers.registers_kernel,
         NVFP4,
-        {"X": layout, "WARPS": 4, "AHEAD": 4, "DEPENDENT": True},
-        registers=128,
+        {"X": layout, "WARPS": 4, "AHEAD": how.ahead, "DEPENDENT": True},
+        registers=how.registers,
         unaligned=["columns"],
     )
     for columns in (16, 32, 64):

@@ -68,7 +68,7 @@ def _plans() -> Iterator[Case]:
             yield _fp8(f"FP8 head × {columns}: {tiling}", *HEAD, columns, 0, tiling)
     cores = torch.cuda.get_device_properties(0).multi_processor_count
     for name, (out, k, _) in SHAPES.items():
-        ways = [Plan("registers", 8, 4 * cores, 256, ahead=ahead, registers=128) for ahead in (0, 8)]
+        ways = [Plan("registers", 8, 4 * cores, 256, ahead=ahead, registers=120) for ahead in (0, 8)]
         ways += [Plan("registers", 8, 5 * cores, 256, ahead=0, registers=96), Plan("registers", 8, 4 * cores, 256)]
         for columns in (16, 32, 64):
             for unit in (256, 512):
@@ -83,7 +83,7 @@ def _block(columns: int, ahead: int) -> Case:
     """A feed-forward block as a round runs it: norm, gate‖up, SiLU, down, each launched while the one before runs."""
     hidden, inner = 5120, 17408
     cores = torch.cuda.get_device_properties(0).multi_processor_count
-    how = Plan("registers", 8, 4 * cores, 256, ahead=ahead, registers=128)
+    how = Plan("registers", 8, 4 * cores, 256, ahead=ahead, registers=120)
 
     def make(seed: int) -> Made:
         gate_up, down = random_weight(2 * inner, hidden, seed), random_weight(hidden, inner, seed + 100)
