@@ -22,10 +22,12 @@ from engine.model.decoder import Readout, Run
 from engine.model.fused_readout import Reading
 from engine.model.fused_weights import FusedAttention, FusedLayer, FusedWeights
 from engine.model.rope import Rotary
-from kernels.fused.gdn import GdnLayer, GdnState
+from kernels.fused.gdn import GdnLayer, GdnRecord, GdnState
 from kernels.fused.gdn_chunk import gdn_chunk
+from kernels.fused.gdn_fold import gdn_fold
 from kernels.fused.gdn_inputs import gdn_inputs
 from kernels.fused.gdn_step import gdn_step
+from kernels.fused.gdn_verify import gdn_verify
 from kernels.fused.norm import add_rms_norm
 from kernels.fused.paged_decode import paged_decode
 from kernels.fused.paged_prefill import paged_prefill
@@ -53,9 +55,23 @@ class RoundColumns:
     def attend(self, q: Tensor, gate: Tensor, pool: LayerPool) -> Tensor:
         return paged_decode(q, gate, pool, self.table, self.past, dependent=True)
 
-    def recur(self, product: Partial, gates: Tensor, layer: GdnLayer, state: GdnState) -> Tensor:
+    def recur(self, number: int, product: Partial, gates: Tensor, layer: GdnLayer, state: GdnState) -> Tensor:
         mixed = gdn_inputs(product, layer, state, self.slots, dependent=True)
         return gdn_step(mixed, product, gates, layer, state, self.slots, dependent=True)
+
+
+@dataclass(frozen=True)
+class VerifyColumns(RoundColumns):
+    """T columns of each of B lanes, lane after lane, of which it is not known yet how many will stand: ``tokens``,
+    ``positions`` and ``rows`` are [B · T]. The recurrent state is not touched; ``record`` takes what brings it up to
+    any column (:meth:`FusedDecoder.accept`)."""
+
+    record: GdnRecord
+
+    def recur(self, number: int, product: Partial, gates: Tensor, layer: GdnLayer, state: GdnState) -> Tensor:
+        record = self.record.layer(number)
+        mixed = gdn_inputs(product, layer, state, self.slots, record=record, dependent=True)
+        return gdn_verify(mixed, product, gates, layer, state, self.slots, record, dependent=True)
 
 
 @dataclass(frozen=True)
@@ -77,7 +93,7 @@ class ChunkColumns:
     def attend(self, q: Tensor, gate: Tensor, pool: LayerPool) -> Tensor:
         return paged_prefill(q, gate, pool, self.table, self.past, self.starts, longest=self.longest)
 
-    def recur(self, product: Partial, gates: Tensor, layer: GdnLayer, state: GdnState) -> Tensor:
+    def recur(self, number: int, product: Partial, gates: Tensor, layer: GdnLayer, state: GdnState) -> Tensor:
         return gdn_chunk(product, gates, layer, state, self.slots, self.starts)
 
 
@@ -89,7 +105,7 @@ class _Columns(Protocol):
     @property
     def table(self) -> Tensor: ...
     def attend(self, q: Tensor, gate: Tensor, pool: LayerPool) -> Tensor: ...
-    def recur(self, product: Partial, gates: Tensor, layer: GdnLayer, state: GdnState) -> Tensor: ...
+    def recur(self, number: int, product: Partial, gates: Tensor, layer: GdnLayer, state: GdnState) -> Tensor: ...
 
 
 class FusedDecoder:
@@ -101,8 +117,8 @@ class FusedDecoder:
         self._kv = kv
         self._rotary = Rotary(self.config.rope, self.device, torch.float32)
         self._pools = [_layer_pool(kv, number) for number in range(len(self.config.full_layers))]
-        whole = GdnState(*state.buffers)
-        self._states = [whole.layer(number) for number in range(len(self.config.gdn_layers))]
+        self._whole = GdnState(*state.buffers)
+        self._states = [self._whole.layer(number) for number in range(len(self.config.gdn_layers))]
         kinds = self.config.full_layers, self.config.gdn_layers
         self._number = {layer: number for kind in kinds for number, layer in enumerate(kind)}
 
@@ -124,12 +140,23 @@ class FusedDecoder:
         return self._weights.head.logits(normed)
 
     def round(self, columns: RoundColumns) -> Tensor:
-        """Advance every lane by one column. Returns its logits, float32 [B, vocabulary].
+        """Advance every lane by one column, or by the columns that stand of several (``VerifyColumns``). Returns the
+        logits of all columns, float32 [N, vocabulary].
 
         What is launched does not depend on what the tensors hold, so a graph can replay it.
         """
         _, normed = self._layers(self.embed(columns.tokens), columns.positions.expand(3, -1), columns)
         return self._weights.head.logits(normed)
+
+    def record(self, columns: int) -> GdnRecord:
+        """Buffers for rounds of up to ``columns`` columns of all lanes that are verified."""
+        layers = [layer.mixer.layer for layer in self._weights.layers if not isinstance(layer.mixer, FusedAttention)]
+        return GdnRecord.reserve(layers[0], len(layers), columns, torch.bfloat16)
+
+    def accept(self, columns: VerifyColumns, accepted: Tensor) -> None:
+        """Bring the recurrent state of every lane up to the last of its first ``accepted`` (int32 [B]) columns."""
+        each = len(columns.tokens) // len(columns.slots)
+        gdn_fold(columns.record, self._whole, columns.slots, accepted, each)
 
     def forward(
         self,
@@ -180,7 +207,7 @@ class FusedDecoder:
         mixer, number = layer.mixer, self._number[index]
         if not isinstance(mixer, FusedAttention):
             gates = mixer.gates(normed).values
-            return mixer.out(columns.recur(mixer.inputs(normed), gates, mixer.layer, self._states[number]))
+            return mixer.out(columns.recur(number, mixer.inputs(normed), gates, mixer.layer, self._states[number]))
         pool = self._pools[number]
         norms = mixer.q_norm, mixer.k_norm
         product = mixer.qkv(normed)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from engine.model.decoder import Readout, Run
-from kernels.attention import read_peaks, read_scores
-from kernels.fused.fp8 import unpack
-from kernels.fused.pool import LayerPool, lane_rows
+from kernels.fused.pool import LayerPool
+from kernels.fused.readout import pick_peaks, read_scores
 
 
 class Reading:
@@ -22,8 +22,7 @@ class Reading:
     def read(self, layer: int, q: Tensor, pool: LayerPool, table: Tensor) -> None:
         """Read what is wanted of ``layer``: q [N, Hq, D] of the chunk's columns, the keys that stand in the pool."""
         for one in self._readouts:
-            if layer in one.layers:
-                one.read(layer, q, pool, table)
+            one.read(layer, q, pool, table)
 
     def finish(self) -> None:
         """Bring the results to the host."""
@@ -31,36 +30,50 @@ class Reading:
             one.finish()
 
 
+@dataclass(frozen=True)
+class _Wanted:
+    """Heads of one layer, and the rows of their scores: int32, on the device."""
+
+    heads: Tensor
+    rows: Tensor
+
+
 class _One:
     def __init__(self, readout: Readout, run: Run, device: torch.device) -> None:
         span = readout.span
-        self.layers = frozenset(span.layers)
+        cells = span.end - span.start
         self._readout = readout
-        self._last = run.start + run.length - 1
-        self._positions = torch.tensor([*range(span.start, span.end), *span.extra]).to(device)
-        self._cells = span.end - span.start
-        wide = len(self._positions)
-        self._scores = torch.full((len(span.heads), wide), float("nan"), device=device)
-        self._best = torch.zeros(len(span.peaks), dtype=torch.int64, device=device)
-        self._peaks = torch.full((len(span.peaks), 5), float("nan"), device=device)
+        self._span = span.start, span.end
+        self._column = run.start + run.length - 1
+        self._extra = torch.tensor(span.extra, dtype=torch.int32, device=device)
+        self._nothing = self._extra[:0]
+        self._heads = _by_layer(span.heads, device)
+        self._peaks = _by_layer(span.peaks, device)
+        self._scores = torch.full((len(span.heads), cells + len(span.extra)), float("nan"), device=device)
+        self._cells = torch.full((len(span.peaks), cells), float("nan"), device=device)
 
     def read(self, layer: int, q: Tensor, pool: LayerPool, table: Tensor) -> None:
-        span = self._readout.span
-        keys = unpack(pool.k, pool.k_scale, lane_rows(table[self._readout.run], self._positions, pool.page))
-        query = q[self._last].to(keys.dtype)
-        rows, heads = _at_layer(span.heads, layer, q.device)
-        if rows:
-            self._scores[rows] = read_scores(query, keys, heads)
-        rows, heads = _at_layer(span.peaks, layer, q.device)
-        if rows:
-            self._best[rows], self._peaks[rows] = read_peaks(query, keys[: self._cells], heads, span.columns)
+        pages = table[self._readout.run]
+        for wanted, extra, out in (
+            (self._heads.get(layer), self._extra, self._scores),
+            (self._peaks.get(layer), self._nothing, self._cells),
+        ):
+            if wanted is not None:
+                read_scores(q, self._column, wanted.heads, wanted.rows, pool, pages, self._span, extra, out)
 
     def finish(self) -> None:
-        readout = self._readout
-        readout.scores, readout.cells, readout.peaks = self._scores.cpu(), self._best.cpu(), self._peaks.cpu()
+        readout, columns = self._readout, self._readout.span.columns
+        readout.scores = self._scores.cpu()
+        best = torch.zeros(len(self._cells), dtype=torch.int64, device=self._cells.device)
+        around = torch.full((len(self._cells), 5), float("nan"), device=self._cells.device)
+        if len(self._cells):
+            pick_peaks(self._cells, columns, best, around)
+        readout.cells, readout.peaks = best.cpu(), around.cpu()
 
 
-def _at_layer(heads: Sequence[tuple[int, int]], layer: int, device: torch.device) -> tuple[list[int], Tensor]:
-    """Which of ``heads`` are of this layer: their places in the list, and their numbers within the layer."""
-    chosen = [(row, head) for row, (at, head) in enumerate(heads) if at == layer]
-    return [row for row, _ in chosen], torch.tensor([head for _, head in chosen], device=device)
+def _by_layer(heads: Sequence[tuple[int, int]], device: torch.device) -> dict[int, _Wanted]:
+    found: dict[int, list[tuple[int, int]]] = {}
+    for row, (layer, head) in enumerate(heads):
+        found.setdefault(layer, []).append((head, row))
+    both = {layer: torch.tensor(pairs, dtype=torch.int32, device=device).T for layer, pairs in found.items()}
+    return {layer: _Wanted(pair[0].contiguous(), pair[1].contiguous()) for layer, pair in both.items()}

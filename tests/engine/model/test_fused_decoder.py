@@ -18,7 +18,7 @@ from engine.memory.lane_state import LaneState
 from engine.memory.paged_kv import PagedKV
 from engine.messages import HeadSpan
 from engine.model.decoder import Decoder, Readout, Run
-from engine.model.fused_decoder import FusedDecoder, RoundColumns
+from engine.model.fused_decoder import FusedDecoder, RoundColumns, VerifyColumns
 from engine.model.fused_weights import read_fused
 from engine.model.weights import read_text
 from tests.engine.model.oracle import hf_config
@@ -107,6 +107,33 @@ def test_chunks_packed_runs_and_rounds(shape: dict[str, Any]) -> None:
     for step in range(3):
         runs = [Run(2, 0, 1, 8 + step, [4, 5]), Run(0, 1, 1, 61 + step, [3, 9, 1, 2])]
         close(pair.round(tokens(2, 2 + step), runs))
+
+
+def test_columns_that_are_verified() -> None:
+    """Five columns of two lanes at once, of which three and one stand: as if only those had been read."""
+    pair = three(layers=5)
+    pair.chunk(tokens(15), [Run(0, 0, 9, 0, [3, 9]), Run(1, 9, 6, 0, [4])])
+    ids = tokens(10, 1)
+    plain = pair.fused
+    past = torch.tensor([9, 6], dtype=torch.int32)
+    each = torch.arange(5, dtype=torch.int32)
+    positions = (past[:, None] + each).flatten()
+    table = torch.tensor([[3, 9], [4, 0]], dtype=torch.int32)
+    rows = (table.gather(1, (past[:, None] + each).long() // PAGE) * PAGE + (past[:, None] + each) % PAGE).flatten()
+    slots = torch.tensor([0, 1], dtype=torch.int32)
+    columns = VerifyColumns(slots, ids.int(), positions, past, rows.int(), table, plain.record(10))
+    verified = plain.round(columns)
+    plain.accept(columns, torch.tensor([3, 1], dtype=torch.int32))
+    fresh = three(layers=5)
+    fresh.chunk(tokens(15), [Run(0, 0, 9, 0, [3, 9]), Run(1, 9, 6, 0, [4])])
+    for step in range(3):
+        lanes = [0, 1] if step == 0 else [0]
+        runs = [Run(lane, n, 1, (9, 6)[lane] + step, ([3, 9], [4])[lane]) for n, lane in enumerate(lanes)]
+        own = fresh.round(ids.view(2, 5)[lanes, step], runs)[2]
+        torch.testing.assert_close(verified.view(2, 5, -1)[lanes, step], own, atol=0.1, rtol=0.05)
+    after = [Run(0, 0, 1, 12, [3, 9]), Run(1, 1, 1, 7, [4])]
+    found, expected = pair.round(tokens(2, 3), after)[2], fresh.round(tokens(2, 3), after)[2]
+    torch.testing.assert_close(found, expected, atol=0.1, rtol=0.05)
 
 
 def test_keys_and_values_in_fp8() -> None:
