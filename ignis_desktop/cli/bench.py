@@ -186,6 +186,7 @@ def cpu(
 @click.option("--part", "parts", multiple=True, type=click.Choice(["kernels", "model"]), help="What to measure.")
 @click.option("--only", "areas", multiple=True, help="Kernels of this area only (linear, attention, deltanet, …).")
 @click.option("--geometry", default="qwen3.8-27b", show_default=True, help="Whose rounds are measured.")
+@click.option("--predict", type=click.Choice(["rtx5090"]), help="Also say what another card would do, as a prediction.")
 @click.option("--quick", is_flag=True, help="Fewer shapes and repeats: does everything run?")
 @click.option("--check-only", is_flag=True, help="Compile and check the kernels without timing them.")
 @click.option("--json", "json_path", type=FILE, help="Write everything that was measured to this file.")
@@ -194,6 +195,7 @@ def gpu(
     parts: tuple[str, ...],
     areas: tuple[str, ...],
     geometry: str,
+    predict: str | None,
     quick: bool,
     check_only: bool,
     json_path: Path | None,
@@ -204,6 +206,8 @@ def gpu(
     Weights are random in the geometry of a real model, drawn on the card: speed does not depend on their values.
     """
     from ignis_desktop.bench.gpu.kernels import AREAS
+    from ignis_desktop.bench.gpu.predict import predict as predictions
+    from ignis_desktop.bench.gpu.predict import predict_table
     from ignis_desktop.bench.gpu.run import run_gpu
     from ignis_desktop.bench.machine import machine_line
     from ignis_desktop.bench.report import write_json
@@ -229,6 +233,9 @@ def gpu(
         )
     finally:
         line.clear()
+    if predict is not None:
+        result["predicted"] = {predict: predictions(result, predict)}
+        click.echo(predict_table(result["predicted"][predict], predict))
     click.echo(machine_line(result["machine"]))
     if json_path is not None:
         write_json(json_path, result)
