@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.answers.fold.source import Source
-from engine.answers.locate.lexical import LENGTH_SHARE, OTHERS_WITHIN, SATURATION, blocks_of, match, run_of, terms_of
+from engine.answers.locate.forms import terms_of
+from engine.answers.locate.lexical import LENGTH_SHARE, OTHERS_WITHIN, SATURATION, blocks_of, match, run_of
 
 
 def held(question: str, *texts: str) -> list[float]:
