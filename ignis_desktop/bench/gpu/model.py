@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -186,7 +187,7 @@ class _Bench:
     def prompts(self) -> Iterator[Row]:
         each = self._flops_each()
         for length in PROMPTS[:1] if self._quick else PROMPTS:
-            time = seconds(lambda length=length: self._read(length), 3)
+            time = seconds(partial(self._read, length), 3)
             rate = length * each / time
             share = rate / self._card.matrix_flops
             judged = length == 8192
@@ -241,7 +242,7 @@ class _Bench:
         limits = {1024: 0.020, 4096: 0.8}
         for side in SIDES[:1] if self._quick else SIDES:
             picture = generator.integers(0, 256, (side, side, 3), dtype=np.uint8)
-            time = seconds(lambda picture=picture: vision.encode(picture), 3)
+            time = seconds(partial(vision.encode, picture), 3)
             limit = limits.get(side)
             yield Row(
                 key=f"picture_{side}",
