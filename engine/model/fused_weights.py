@@ -168,13 +168,15 @@ class _Reader:
     def _nvfp4(self, names: Sequence[str], parts: Sequence[Future[Packed]]) -> Matrix:
         shapes = [self._source.shape(name) for name in names]
         weight = empty_nvfp4(sum(shape[0] for shape in shapes), shapes[0][1], self._device)
-        start = 0
+        start, input_scales = 0, set[float | None]()
         for part in parts:
             packed = part.result()
             assert isinstance(packed, PackedNVFP4)
+            input_scales.add(packed.input_scale)
             codes, block_scale = packed.codes.to(self._device), packed.block_scale.to(self._device)
             start = pack_rows(weight, start, codes, block_scale, packed.scale)
-        return NVFP4Matrix(weight, self._scratch)
+        # Parts see the same input, so they agree where they are calibrated.
+        return NVFP4Matrix(weight, self._scratch, input_scales.pop() if len(input_scales) == 1 else None)
 
     def _fp8(self, name: str) -> FP8Matrix | None:
         """As it is stored, where it is FP8; else None."""

@@ -17,6 +17,7 @@ from kernels.fused.dense_linear import dense_linear, fp8_linear, unpack_fp8
 from kernels.fused.nvfp4_layout import NVFP4Weight
 from kernels.fused.nvfp4_linear import nvfp4_linear
 from kernels.fused.nvfp4_unpack import nvfp4_matmul
+from kernels.fused.nvfp4_w4a4 import multiplies_nvfp4, w4a4_matmul
 from kernels.fused.partial import Partial
 
 FEW = 128
@@ -54,9 +55,13 @@ class Scratch:
 
 
 class NVFP4Matrix:
-    def __init__(self, weight: NVFP4Weight, scratch: Scratch) -> None:
+    """``input_scale`` is that of its activations, if the checkpoint publishes one: cards that multiply NVFP4 numbers do
+    so with prompts then."""
+
+    def __init__(self, weight: NVFP4Weight, scratch: Scratch, input_scale: float | None = None) -> None:
         self.weight = weight
         self._scratch = scratch
+        self._input_scale = input_scale if multiplies_nvfp4(weight.words.device) else None
         scratch.reserve(weight.rows * weight.columns)
 
     @property
@@ -66,6 +71,8 @@ class NVFP4Matrix:
     def __call__(self, x: Tensor) -> Partial:
         if x.shape[0] <= FEW:
             return nvfp4_linear(x, self.weight, dependent=True)
+        if self._input_scale is not None:
+            return Partial.of(w4a4_matmul(x, self.weight, self._input_scale, self._scratch.numbers))
         return Partial.of(nvfp4_matmul(x, self.weight, self._scratch.numbers))
 
 
