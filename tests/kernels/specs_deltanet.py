@@ -85,7 +85,7 @@ def specialisations() -> Iterator[Specialisation]:
     yield Specialisation(_fold_kernel, types, CHANNELS | HEADS | DEPENDENT | {"T": 8}, warps=LAUNCH["num_warps"])
     chunk = TYPES | BETWEEN | {"values": "*bf16", "mixed": "*bf16"}
     of_runs = RUNS | CHANNELS | DEPENDENT
-    yield Specialisation(_conv_kernel, chunk, of_runs | PLAIN | {"BLOCK": CONV["BLOCK"]})
+    yield Specialisation(_conv_kernel, chunk, of_runs | PLAIN | {"BLOCK": CONV["BLOCK"]}, warps=CONV["num_warps"])
     compiled = {"INTERPRET": False}
     for target in (90, 120):
         yield Specialisation(

@@ -119,7 +119,7 @@ def _experiments() -> Iterator[Case]:
     choices: dict[str, tuple[dict[str, object], ...]] = {
         "_conv_kernel": (
             {"CONV": {"BLOCK": 64, "num_warps": 4}},
-            {"CONV": {"BLOCK": 64, "num_warps": 8}},
+            {"CONV": {"BLOCK": 128, "num_warps": 4}},
             {"CONV": {"BLOCK": 128, "num_warps": 8}},
         ),
         "_solve_kernel": ({"SOLVE": {"num_warps": 4, "maxnreg": 168}}, {"SOLVE": {"num_warps": 8}}),
