@@ -114,7 +114,7 @@ def _fold_kernel(  # type: ignore[no-untyped-def]
     """One value head of one lane in one layer; after the heads, 1,024 channels of the convolution's state."""
     job, lane, layer = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     if DEPENDENT:
-        tl.extra.cuda.gdc_launch_dependents()
+        # Those that follow start when this is done: some read the state before they wait.
         tl.extra.cuda.gdc_wait()
     count = tl.load(accepted + lane)
     if count > 0:
