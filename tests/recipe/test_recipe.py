@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 
 from assets.ember.recipe import (
+    baseline,
     branches,
     checkpoint,
     decide,
@@ -21,6 +22,7 @@ from assets.ember.recipe import (
     model,
     objectives,
     optim,
+    pairs,
     pointing,
     quantise,
     replies,
@@ -395,9 +397,9 @@ def test_words_are_described_by_their_meanings():
 
 
 def test_lines_nobody_wrote_questions_for_are_asked_by_meaning(data):
-    rng, pairs = random.Random(1), data.material.pairs
-    docs = [logs.log_document(rng, 40, ["stone"], wanted=12, pairs=pairs) for _ in range(30)]
-    texts = {text for row in pairs.rows for text in row}
+    rng, known = random.Random(1), data.material.pairs
+    docs = [logs.log_document(rng, 40, ["stone"], wanted=12, pairs=known) for _ in range(30)]
+    texts = {text for row in known.rows for text in row}
     meant = [
         line
         for doc in docs
@@ -449,3 +451,41 @@ def test_prompts_for_reading_are_not_taught():
     taught = {question.lower() for asked, _ in replies._written() for question in asked}
     assert len(evaluate.PROMPTS) == 50
     assert not {prompt.lower() for prompt in evaluate.PROMPTS if prompt not in small} & taught
+
+
+def test_reversed_options_keep_their_answer():
+    choice = decide.Choice("", "Which?", ["red", "green", "blue"], 0)
+    turned = decide.reversed_order(choice)
+    assert turned.options[turned.answer] == "red"
+    assert decide.reversed_order(turned) == choice
+    assert decide.reversed_order(decide.Choice("", "?", ["red", "green"], -1)).answer == -1
+
+
+def test_pairs_are_read_from_dictionaries():
+    text = (
+        'abandon\n    v 1: leave someone who needs you; "she abandoned him" [syn: {abandon},\n'
+        '         {desert}]\n    2: stop doing; "abandon the project" [syn: {abandon}, {give up}]\n'
+        "Abel\n    n 1: a person\n"
+    )
+    found = set(pairs.wordnet(text))
+    assert ("leave someone who needs you", "abandon") in found
+    assert ("abandon", "desert") in found
+    assert ("abandon the project", "give up the project") in found
+    assert not any("Abel" in pair for pair in found)
+    term = "actor\n\n   1. <programming> In {object-oriented} programming, an {object} which is a process.  More.\n"
+    assert list(pairs.foldoc(term)) == [("actor", "In object-oriented programming, an object which is a process.")]
+
+
+def test_the_baseline_clicks_the_nearest_text():
+    words = ["save", "open", "lines"]
+
+    def embed(texts):
+        return torch.tensor([[float(word in text.lower()) for word in words] for text in texts])
+
+    asked = [("the save button", (0, 0, 20, 10), "button", "text"), ("print it", None, "button", "text")]
+    texts = [("Open", (50, 0, 70, 10)), ("Save", (2, 2, 18, 8))]
+    shares = baseline.points(embed, [(asked, texts)], 0.5)
+    assert shares["all"] == {"share": 1.0, "n": 1}
+    assert shares["absent refused"] == {"share": 1.0, "n": 1}
+    doc = {"name": "log", "lines": ["nothing", "open it"], "questions": [("who did open", [1]), ("gone", None)]}
+    assert baseline.lines(embed, [doc], 0.5)["log: first"]["share"] == 1.0

@@ -85,7 +85,8 @@ class Data:
         draw = None
         if (self.folder / "screens.pack").exists():
             draw = drawer(self.folder / "screens.pack", split != "train", self.glosses())
-        return pointing.Screens(draw, self.folder / "shards", share, split)
+        thesaurus = self.material.thesaurus if split == "train" else None
+        return pointing.Screens(draw, self.folder / "shards", share, split, thesaurus)
 
 
 class Endless(IterableDataset):

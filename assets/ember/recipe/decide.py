@@ -239,6 +239,15 @@ def make(rng: random.Random, material: Material, *, held_out: bool = False) -> C
     return choice
 
 
+def reversed_order(choice: Choice) -> Choice:
+    """The same question with its options from last to first: the letter changes, what is right does not. Yes and no
+    keep their order, which ``prompt`` varies."""
+    if choice.options == ["yes", "no"]:
+        return choice
+    answer = len(choice.options) - 1 - choice.answer if choice.answer >= 0 else -1
+    return Choice(choice.evidence, choice.question, choice.options[::-1], answer)
+
+
 def prompt(rng: random.Random, choice: Choice) -> tuple[str, str]:
     """(text up to the assistant's turn, answer token's text). The first layout is the product's; the rest vary it."""
     plain = choice.options == ["yes", "no"]
@@ -283,10 +292,12 @@ def batch(rng: random.Random, material: Material, words: Words, rows: int, lengt
     }
     filled = 0
     while filled < rows:
-        text, answer = prompt(rng, make(rng, material))
-        ids = words.encode(text)
-        if len(ids) <= length:
-            out["ids"][filled, : len(ids)] = ids
-            out["last"][filled], out["label"][filled] = len(ids) - 1, words.encode(answer)[0]
-            filled += 1
+        choice = make(rng, material)
+        both = [choice, reversed_order(choice)] if rng.random() < 0.5 else [choice]
+        for text, answer in (prompt(rng, each) for each in both):
+            ids = words.encode(text)
+            if len(ids) <= length and filled < rows:
+                out["ids"][filled, : len(ids)] = ids
+                out["last"][filled], out["label"][filled] = len(ids) - 1, words.encode(answer)[0]
+                filled += 1
     return out

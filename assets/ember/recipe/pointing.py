@@ -24,6 +24,7 @@ from PIL import Image
 
 from .screens.pack import Shard
 from .shape import Words
+from .wordings import Thesaurus
 
 Item = dict[str, Any]
 """``{"box": [x0, y0, x1, y1], "kind": str, "queries": [{"q": str, "by": "text" | "name" | "function"}]}``; a box of
@@ -41,6 +42,13 @@ FAVOURED = {"function": 1.3}
 """Ways of asking that are chosen more often where an element has several: what it is for is the hardest to learn."""
 PLACED = 0.06
 """Share of questions that say where on the picture the element is, of absent ones too."""
+MEANT = 0.3
+"""Share of the questions by text that are asked by what the text means, or by a part of it, instead."""
+CONTRASTED = 0.05
+"""Share of the questions by text that say what is not meant."""
+COMMON = frozenset(
+    ["the", "and", "for", "with", "from", "that", "this", "all", "your", "you", "not", "are", "can", "has"]
+)
 SMALL = frozenset(("icon", "check", "radio", "switch", "window-control", "button", "tab", "menu"))
 """Kinds that are asked for twice as often as running text: they are clicked, and they are hard to see."""
 
@@ -95,7 +103,15 @@ class Screens:
     """Screens to train on: drawn on the fly, or packed beforehand. Shards are looked up again now and then, so packs
     that arrive while training runs are used too."""
 
-    def __init__(self, draw: Draw | None, shards: Path | None, share: float, split: str = "train") -> None:
+    def __init__(
+        self,
+        draw: Draw | None,
+        shards: Path | None,
+        share: float,
+        split: str = "train",
+        thesaurus: Thesaurus | None = None,
+    ) -> None:
+        self.thesaurus = thesaurus
         self.draw, self.folder, self.share, self.split = draw, shards, share, split
         self.shards: dict[Path, tuple[Shard, list[int]]] = {}
         self.left = 0
@@ -247,6 +263,45 @@ def _contrasted(rng: random.Random, question: str, item: Item, present: list[Ite
     )
 
 
+_PART = (
+    "something about {w}",
+    "the one with {w}",
+    "anything to do with {w}",
+    "I want to know about {w}",
+    "take me to {w}",
+    "it has to do with {w}",
+    "where do I find {w}?",
+    "{w}",
+)
+_SENSE = (
+    "{w}",
+    "{w}",
+    "the one that means this: {w}",
+    "it is about this: {w}",
+    "another word for {w}?",
+    "I want this: {w}",
+)
+
+
+def meant(rng: random.Random, item: Item, present: list[Item], thesaurus: Thesaurus | None) -> str | None:
+    """A question by what an element's text means, or by one or two of its words that no other text has; None where
+    there is no way to say it."""
+    texts = _texts(item)
+    words = [w for w in re.findall(r"[A-Za-z]{3,}", texts[0]) if w.lower() not in COMMON] if texts else []
+    if not 0 < len(words) < 8:
+        return None
+    if thesaurus and rng.random() < 0.65:
+        said = thesaurus.described(rng, words[:3], rng.choice((0.0, 0.0, 0.4)))
+        if said:
+            return rng.choice(_SENSE).format(w=said)
+    elsewhere = {w for other in present if other is not item for text in _texts(other) for w in _content(text)}
+    own = [w for w in words if w.lower() not in elsewhere]
+    if len(words) < 2 or not own:
+        return None
+    picked = [w.lower() for w in own if rng.random() < 0.6][:2] or [rng.choice(own).lower()]
+    return rng.choice(_PART).format(w=" ".join(picked))
+
+
 def _missing(
     rng: random.Random, screen: Screen, others: list[Item], present: list[Item], wanted: int
 ) -> list[tuple[str, None, str, str]]:
@@ -277,7 +332,7 @@ def _missing(
 
 
 def questions(
-    rng: random.Random, screen: Screen, others: list[Item], most: int
+    rng: random.Random, screen: Screen, others: list[Item], most: int, thesaurus: Thesaurus | None = None
 ) -> list[tuple[str, tuple | None, str, str]]:
     """Up to ``most`` (question, box or None when absent, kind, by) for a view; ``others`` come from other screens."""
     present = [item for item in screen.items if item["box"] is not None]
@@ -296,7 +351,9 @@ def questions(
         by = rng.choices(ways, [FAVOURED.get(way, 1.0) for way in ways])[0]
         query = rng.choice([query for query in choices if query["by"] == by])
         text, box = wording(rng, query["q"], by), tuple(item["box"])
-        if by == "text" and rng.random() < 0.05:
+        if by == "text" and rng.random() < MEANT and (sense := meant(rng, item, present, thesaurus)):
+            text, by = sense, "function"
+        elif by == "text" and rng.random() < CONTRASTED:
             text = _contrasted(rng, text, item, present)
         elif rng.random() < PLACED and (where := place(box, screen.size)):
             text = f"{text} {where}" if rng.random() < 0.7 else f"{where}: {text}"
@@ -362,5 +419,5 @@ def batch(rng: random.Random, screens: Screens, words: Words, bucket: Bucket) ->
     asked = []
     for index, screen in enumerate(shown):
         others = [item for k in (1, 5, 9) if len(shown) > k for item in shown[index - k].items]
-        asked.append(questions(rng, screen, others, bucket.questions))
+        asked.append(questions(rng, screen, others, bucket.questions, screens.thesaurus))
     return collate(rng, shown, asked, words, bucket.questions)

@@ -93,6 +93,10 @@ def _framed(rng: random.Random, frames: tuple[str, ...], text: str) -> str:
     return rng.choice(frames).replace("{q}", text)
 
 
+USUAL = 3
+"""Meanings of a word that are used; dictionaries name the usual ones first."""
+
+
 class Thesaurus:
     """Common words with what they mean, from paraphrase pairs (word, meaning)."""
 
@@ -101,7 +105,9 @@ class Thesaurus:
         for first, second in rows:
             for word, said in ((first, second), (second, first)):
                 if re.fullmatch(r"[a-z]{4,12}", word) and 1 < len(said.split()) < 8 and said.isascii():
-                    self.meanings.setdefault(word, []).append(said)
+                    known = self.meanings.setdefault(word, [])
+                    if len(known) < USUAL:
+                        known.append(said)
 
     def of(self, word: str) -> list[str]:
         """Meanings of a word or of what it is an inflection of."""
