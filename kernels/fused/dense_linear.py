@@ -121,14 +121,16 @@ class Tiling:
     warps: int
     stages: int
     k: int = 128
+    turned: bool = False
+    """Columns of x take the part of rows in the matrix instruction: weights then go through shared memory."""
 
 
 def tiling(rows: int, columns: int, quantized: bool) -> Tiling:
     """The fastest for a matrix of so many rows. Codes are widened in registers, which goes well with ``mma.sync``: two
     warps keep Triton from taking ``wgmma``."""
     if columns <= 16:
-        return Tiling(32, 2, 4 if quantized else 5)
-    return Tiling(64, 2, 4, k=64) if quantized else Tiling(128, 4, 3, k=64)
+        return Tiling(32, 2 if quantized else 4, 4)
+    return Tiling(128, 4, 3, k=64, turned=quantized)
 
 
 def launch_tiles(
@@ -142,7 +144,7 @@ def launch_tiles(
         x.shape[0], x.stride(0), out.stride(0), n, k,
         SCALE="none" if scale is None else "row" if scale.dim() == 1 else "block",
         ROWS=how.rows, COLUMNS=max(16, triton.next_power_of_2(x.shape[0])), K=how.k,
-        EVEN=n % how.rows == 0 and k % how.k == 0, INTERPRET=interpreted(),
+        TURNED=how.turned, EVEN=n % how.rows == 0 and k % how.k == 0, INTERPRET=interpreted(),
         num_warps=how.warps, num_stages=how.stages, **overlap(dependent, x),
     )  # fmt: skip
     return out
@@ -174,8 +176,8 @@ def _rows_kernel(  # type: ignore[no-untyped-def]
 @triton.jit(do_not_specialize=["count"])
 def _tiles_kernel(  # type: ignore[no-untyped-def]
     x, weight, scale, out, count, x_stride, out_stride, n, k,
-    SCALE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, K: tl.constexpr, EVEN: tl.constexpr,
-    INTERPRET: tl.constexpr, DEPENDENT: tl.constexpr,
+    SCALE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, K: tl.constexpr, TURNED: tl.constexpr,
+    EVEN: tl.constexpr, INTERPRET: tl.constexpr, DEPENDENT: tl.constexpr,
 ):  # fmt: skip
     """ROWS rows of the matrix with all columns of x. ``EVEN``: both sides of the matrix are whole tiles."""
     if DEPENDENT:
@@ -185,31 +187,40 @@ def _tiles_kernel(  # type: ignore[no-untyped-def]
     column = tl.arange(0, COLUMNS)
     i = tl.arange(0, K)
     weight_at = weight + row.to(tl.int64)[:, None] * k + i[None, :]
-    x_at = x + column[None, :] * x_stride + i[:, None]
+    x_at = x + column[:, None] * x_stride + i[None, :]
     if SCALE == "row":
         by_row = tl.load(scale + row, mask=row < n, other=0.0)
-    total = tl.zeros([ROWS, COLUMNS], tl.float32)
+    if TURNED:
+        total = tl.zeros([COLUMNS, ROWS], tl.float32)
+    else:
+        total = tl.zeros([ROWS, COLUMNS], tl.float32)
     if DEPENDENT:
         tl.extra.cuda.gdc_wait()
     for start in range(0, k, K):
         if EVEN:
             w = tl.load(weight_at + start)
-            b = tl.load(x_at + start, mask=(column < count)[None, :], other=0.0)
+            b = tl.load(x_at + start, mask=(column < count)[:, None], other=0.0)
         else:
             w = tl.load(weight_at + start, mask=(row < n)[:, None] & (start + i < k)[None, :], other=0)
-            b = tl.load(x_at + start, mask=(column < count)[None, :] & (start + i < k)[:, None], other=0.0)
+            b = tl.load(x_at + start, mask=(column < count)[:, None] & (start + i < k)[None, :], other=0.0)
         if SCALE != "none":
             w = _values(w, INTERPRET)
+        if TURNED:
+            left, right = b, w.T
+        else:
+            left, right = w, b.T
         if SCALE == "block":
             tl.static_assert(128 % K == 0 and 128 % ROWS == 0)
             by_block = tl.load(scale + tile * ROWS // 128 * tl.cdiv(k, 128) + start // 128)
-            total += by_block * dot(w, b, tl.zeros([ROWS, COLUMNS], tl.float32), INTERPRET)
+            total += by_block * dot(left, right, tl.zeros(total.shape, tl.float32), INTERPRET)
         else:
-            total = dot(w, b, total, INTERPRET)
+            total = dot(left, right, total, INTERPRET)
+    if not TURNED:
+        total = total.T
     if SCALE == "row":
-        total *= by_row[:, None]
-    at = out + column[None, :].to(tl.int64) * out_stride + row[:, None]
-    tl.store(at, total.to(out.dtype.element_ty), mask=(column < count)[None, :] & (row < n)[:, None])
+        total *= by_row[None, :]
+    at = out + column[:, None].to(tl.int64) * out_stride + row[None, :]
+    tl.store(at, total.to(out.dtype.element_ty), mask=(column < count)[:, None] & (row < n)[None, :])
 
 
 @triton.jit

@@ -93,7 +93,13 @@ def specialisations() -> Iterator[Specialisation]:
                 dense_linear._tiles_kernel,
                 DENSE | ({"weight": "*u8", "scale": "*fp32"} if quantized else {}),
                 ({"SCALE": "row"} if quantized else {"SCALE": "none", "scale": None})
-                | {"ROWS": tiling.rows, "COLUMNS": max(16, columns), "K": tiling.k, "EVEN": True}
+                | {
+                    "ROWS": tiling.rows,
+                    "COLUMNS": max(16, columns),
+                    "K": tiling.k,
+                    "TURNED": tiling.turned,
+                    "EVEN": True,
+                }
                 | {"INTERPRET": False, "DEPENDENT": True},
                 warps=tiling.warps,
                 stages=tiling.stages,

@@ -63,9 +63,13 @@ def cases(quick: bool) -> Iterator[Case]:
 
 def _plans() -> Iterator[Case]:
     """Other ways to launch the same, to choose among."""
-    for columns in (16, 64):
-        for tiling in (Tiling(64, 2, 3), Tiling(64, 2, 3, 64), Tiling(128, 4, 4, 64), Tiling(256, 8, 3, 64)):
+    for columns in (8, 64):
+        for tiling in (Tiling(128, 4, 3, 64, True), Tiling(128, 4, 4, 64, True), Tiling(128, 8, 4, 64, True)):
             yield _fp8(f"FP8 head × {columns}: {tiling}", *HEAD, columns, 0, tiling)
+            yield _dense(f"head × {columns}: {tiling}", *HEAD, columns, 0, tiling)
+        yield _fp8(f"FP8 head × {columns}: 64", *HEAD, columns, 0, Tiling(64, 4, 4, 64, True))
+        yield _fp8(f"FP8 head × {columns}: 256", *HEAD, columns, 0, Tiling(256, 8, 3, 64, True))
+        yield _fp8(f"FP8 head × {columns}: 2 warps", *HEAD, columns, 0, Tiling(64, 2, 4, 64))
     cores = torch.cuda.get_device_properties(0).multi_processor_count
     for name, (out, k, _) in SHAPES.items():
         ways = [Plan("registers", 8, 4 * cores, 256, ahead=ahead, registers=120) for ahead in (0, 8)]
