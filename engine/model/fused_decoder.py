@@ -189,9 +189,16 @@ class FusedDecoder:
         for index, layer in enumerate(self._weights.layers[:layers]):
             x, normed = add_rms_norm(x, delta, layer.input_norm, eps, dependent=True)
             mixed = self._mix(index, layer, normed, cos, sin, columns, reading)
-            x, normed = add_rms_norm(x, mixed, layer.post_norm, eps, dependent=True)
-            delta = layer.down(silu_mul(layer.gate_up(normed), dependent=True))
+            delta = self._feed_forward(x, mixed, layer)
         return add_rms_norm(x, delta, self._weights.norm, eps, dependent=True)
+
+    def _feed_forward(self, x: Tensor, mixed: Partial, layer: FusedLayer) -> Partial:
+        """Add ``mixed`` to the residual stream ``x``, in place, and give what the gated network makes of the sum."""
+        eps = self.config.rms_eps
+        first, second = (matrix.wants_fragments(len(x)) for matrix in (layer.gate_up, layer.down))
+        _, normed = add_rms_norm(x, mixed, layer.post_norm, eps, in_fragments=first, dependent=True)
+        hidden = silu_mul(layer.gate_up(normed, in_fragments=first), in_fragments=second, dependent=True)
+        return layer.down(hidden, in_fragments=second)
 
     def _mix(
         self,

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from kernels.fused.dense_linear import dense_linear, fp8_linear, unpack_fp8
 from kernels.fused.nvfp4_layout import NVFP4Weight
-from kernels.fused.nvfp4_linear import nvfp4_linear
+from kernels.fused.nvfp4_linear import nvfp4_linear, wants_fragments
 from kernels.fused.nvfp4_unpack import nvfp4_matmul
 from kernels.fused.nvfp4_w4a4 import multiplies_nvfp4, w4a4_matmul
 from kernels.fused.partial import Partial
@@ -32,7 +32,12 @@ class Matrix(Protocol):
 
     @property
     def nbytes(self) -> int: ...
-    def __call__(self, x: Tensor) -> Partial: ...
+
+    def wants_fragments(self, columns: int) -> bool:
+        """Whether so many columns are taken in the order of ``kernels.fused.activations``."""
+        return False
+
+    def __call__(self, x: Tensor, *, in_fragments: bool = False) -> Partial: ...
 
 
 class Scratch:
@@ -54,7 +59,7 @@ class Scratch:
             self.numbers = torch.empty(size, dtype=torch.bfloat16, device=device)
 
 
-class NVFP4Matrix:
+class NVFP4Matrix(Matrix):
     """``input_scale`` is that of its activations, if the checkpoint publishes one: cards that multiply NVFP4 numbers do
     so with prompts then."""
 
@@ -68,15 +73,18 @@ class NVFP4Matrix:
     def nbytes(self) -> int:
         return self.weight.nbytes
 
-    def __call__(self, x: Tensor) -> Partial:
+    def wants_fragments(self, columns: int) -> bool:
+        return columns <= FEW and wants_fragments(self.weight, columns, self.weight.words.device)
+
+    def __call__(self, x: Tensor, *, in_fragments: bool = False) -> Partial:
         if x.shape[0] <= FEW:
-            return nvfp4_linear(x, self.weight, dependent=True)
+            return nvfp4_linear(x, self.weight, in_fragments=in_fragments, dependent=True)
         if self._input_scale is not None:
             return Partial.of(w4a4_matmul(x, self.weight, self._input_scale, self._scratch.numbers))
         return Partial.of(nvfp4_matmul(x, self.weight, self._scratch.numbers))
 
 
-class FP8Matrix:
+class FP8Matrix(Matrix):
     """float8_e4m3fn codes [out, in]; ``scale`` float32 [out], or one for each block of 128 × 128."""
 
     def __init__(self, codes: Tensor, scale: Tensor) -> None:
@@ -87,7 +95,8 @@ class FP8Matrix:
     def nbytes(self) -> int:
         return self._codes.nbytes + self._scale.nbytes
 
-    def __call__(self, x: Tensor) -> Partial:
+    def __call__(self, x: Tensor, *, in_fragments: bool = False) -> Partial:
+        assert not in_fragments
         return Partial.of(self._product(x, torch.bfloat16))
 
     def logits(self, x: Tensor) -> Tensor:
@@ -100,7 +109,7 @@ class FP8Matrix:
         return F.linear(x, unpack_fp8(self._codes, self._scale)).to(dtype)
 
 
-class DenseMatrix:
+class DenseMatrix(Matrix):
     """BF16 [out, in]."""
 
     def __init__(self, weight: Tensor) -> None:
@@ -110,7 +119,8 @@ class DenseMatrix:
     def nbytes(self) -> int:
         return self.weight.nbytes
 
-    def __call__(self, x: Tensor) -> Partial:
+    def __call__(self, x: Tensor, *, in_fragments: bool = False) -> Partial:
+        assert not in_fragments
         return Partial.of(dense_linear(x, self.weight, dependent=True))
 
     def logits(self, x: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from kernels.fused.activations import arrange_reference, fragment_position
 from kernels.fused.launch import overlap
 from kernels.fused.partial import Partial, load_sum
 from kernels.norm import rms_norm
@@ -18,7 +19,13 @@ PER_WARP = 256
 
 
 def add_rms_norm_reference(
-    residual: Tensor, delta: Partial | None, scale: Tensor, eps: float, *, dependent: bool = False
+    residual: Tensor,
+    delta: Partial | None,
+    scale: Tensor,
+    eps: float,
+    *,
+    in_fragments: bool = False,
+    dependent: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """:func:`add_rms_norm` in plain torch."""
     _check(residual, delta, scale)
@@ -26,11 +33,18 @@ def add_rms_norm_reference(
     if delta is not None:
         total = total + delta.sum()
         residual.copy_(total)
-    return residual, rms_norm(total, scale, eps).to(residual.dtype)
+    normed = rms_norm(total, scale, eps).to(residual.dtype)
+    return residual, arrange_reference(normed, normed.shape[1], fragments=True) if in_fragments else normed
 
 
 def add_rms_norm(
-    residual: Tensor, delta: Partial | None, scale: Tensor, eps: float, *, dependent: bool = False
+    residual: Tensor,
+    delta: Partial | None,
+    scale: Tensor,
+    eps: float,
+    *,
+    in_fragments: bool = False,
+    dependent: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """residual + delta, and RMSNorm of it: one launch, one rounding of each.
 
@@ -38,13 +52,14 @@ def add_rms_norm(
         residual: [N, H], any H up to 16,384; updated in place.
         delta: [N, H], a sublayer's output matrix's product; None where there is none yet.
         scale: float32 [H]: 1 + w for the zero-centred norms.
+        in_fragments: store the norm in the order of :mod:`kernels.fused.activations`; H is then a multiple of 128.
         dependent: launched while the kernel before may still run (programmatic dependent launch).
 
     Returns:
         (residual, its norm [N, H] of the same type, taken before the sum was rounded).
     """
     if not use_triton(residual):
-        return add_rms_norm_reference(residual, delta, scale, eps)
+        return add_rms_norm_reference(residual, delta, scale, eps, in_fragments=in_fragments)
     _check(residual, delta, scale)
     count, hidden = residual.shape
     normed = torch.empty_like(residual)
@@ -59,6 +74,7 @@ def add_rms_norm(
         H=hidden,
         LAYOUT=given.layout,
         ADD=delta is not None,
+        FRAGMENTS=in_fragments,
         BLOCK=triton.next_power_of_2(hidden),
         num_warps=min(32, max(1, triton.next_power_of_2(hidden) // PER_WARP)),
         **overlap(dependent, residual),
@@ -93,6 +109,7 @@ def _norm_kernel(  # type: ignore[no-untyped-def]
     H: tl.constexpr,
     LAYOUT: tl.constexpr,
     ADD: tl.constexpr,
+    FRAGMENTS: tl.constexpr,
     BLOCK: tl.constexpr,
     DEPENDENT: tl.constexpr,
 ):
@@ -109,4 +126,5 @@ def _norm_kernel(  # type: ignore[no-untyped-def]
         total += load_sum(values, slot_stride, column_stride, column.to(tl.int64), c, mask, H, LAYOUT)
         tl.store(at, total.to(residual.dtype.element_ty), mask=mask)
     y = total * tl.rsqrt(tl.sum(total * total) / H + eps) * w
-    tl.store(normed + column.to(tl.int64) * H + c, y.to(normed.dtype.element_ty), mask=mask)
+    place = fragment_position(c) if FRAGMENTS else c
+    tl.store(normed + column.to(tl.int64) * H + place, y.to(normed.dtype.element_ty), mask=mask)

@@ -126,7 +126,9 @@ def nvfp4_linear_reference(x: Tensor, weight: NVFP4Weight, *, in_fragments: bool
 def wants_fragments(weight: NVFP4Weight, columns: int, device: torch.device) -> bool:
     """Whether :func:`nvfp4_linear` takes so many columns in the fragments' order, so that their writer may store them
     so (where ``in_features`` needs no padding)."""
-    return weight.columns == weight.in_features and _plan_for(weight, columns, device).kernel != "registers"
+    if device.type != "cuda" or weight.columns != weight.in_features:
+        return False
+    return _plan_for(weight, columns, device).kernel != "registers"
 
 
 def workspace_size(weight: NVFP4Weight, columns: int, device: torch.device) -> int:

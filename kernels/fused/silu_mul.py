@@ -8,32 +8,39 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from kernels.fused.activations import arrange_reference, fragment_position
 from kernels.fused.gdn import silu
 from kernels.fused.launch import overlap
 from kernels.fused.partial import Partial, load_sum
 from kernels.registry import use_triton
 
 
-def silu_mul_reference(gate_up: Partial, *, dtype: torch.dtype = torch.bfloat16, dependent: bool = False) -> Tensor:
+def silu_mul_reference(
+    gate_up: Partial, *, dtype: torch.dtype = torch.bfloat16, in_fragments: bool = False, dependent: bool = False
+) -> Tensor:
     """:func:`silu_mul` in plain torch."""
     _check(gate_up)
     gate, up = gate_up.sum().chunk(2, dim=-1)
-    return (F.silu(gate) * up).to(dtype)
+    product = (F.silu(gate) * up).to(dtype)
+    return arrange_reference(product, product.shape[1], fragments=True) if in_fragments else product
 
 
-def silu_mul(gate_up: Partial, *, dtype: torch.dtype = torch.bfloat16, dependent: bool = False) -> Tensor:
+def silu_mul(
+    gate_up: Partial, *, dtype: torch.dtype = torch.bfloat16, in_fragments: bool = False, dependent: bool = False
+) -> Tensor:
     """SiLU(gate) · up.
 
     Args:
         gate_up: [N, gate ‖ up], 2 I values.
         dtype: of the result; it is rounded once.
+        in_fragments: store it in the order of :mod:`kernels.fused.activations`; I is then a multiple of 128.
         dependent: launched while the kernel before may still run (programmatic dependent launch).
 
     Returns:
         [N, I].
     """
     if not use_triton(gate_up.values):
-        return silu_mul_reference(gate_up, dtype=dtype)
+        return silu_mul_reference(gate_up, dtype=dtype, in_fragments=in_fragments)
     _check(gate_up)
     count, width = gate_up.columns, gate_up.out_features // 2
     out = torch.empty(count, width, dtype=dtype, device=gate_up.values.device)
@@ -44,6 +51,7 @@ def silu_mul(gate_up: Partial, *, dtype: torch.dtype = torch.bfloat16, dependent
         out,
         OUT=2 * width,
         LAYOUT=gate_up.layout,
+        FRAGMENTS=in_fragments,
         BLOCK=block,
         num_warps=warps,
         **overlap(dependent, out),
@@ -64,6 +72,7 @@ def _silu_mul_kernel(  # type: ignore[no-untyped-def]
     out,
     OUT: tl.constexpr,
     LAYOUT: tl.constexpr,
+    FRAGMENTS: tl.constexpr,
     BLOCK: tl.constexpr,
     DEPENDENT: tl.constexpr,
 ):
@@ -75,4 +84,5 @@ def _silu_mul_kernel(  # type: ignore[no-untyped-def]
         tl.extra.cuda.gdc_wait()
     gate = load_sum(values, slot_stride, column_stride, column, row, row < WIDTH, OUT, LAYOUT)
     up = load_sum(values, slot_stride, column_stride, column, WIDTH + row, row < WIDTH, OUT, LAYOUT)
-    tl.store(out + column * WIDTH + row, (silu(gate) * up).to(out.dtype.element_ty), mask=row < WIDTH)
+    place = fragment_position(row) if FRAGMENTS else row
+    tl.store(out + column * WIDTH + place, (silu(gate) * up).to(out.dtype.element_ty), mask=row < WIDTH)

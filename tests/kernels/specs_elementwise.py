@@ -34,10 +34,13 @@ SAMPLE = {
 
 def specialisations() -> Iterator[Specialisation]:
     on = {"DEPENDENT": True}
-    stream = {"H": 5120, "ADD": True, "BLOCK": 8192}
+    stream = {"H": 5120, "ADD": True, "FRAGMENTS": False, "BLOCK": 8192}
     yield Specialisation(_norm_kernel, STREAM, on | stream | {"LAYOUT": (8, 64, 34, 528)}, warps=32)
     yield Specialisation(
-        _silu_mul_kernel, PRODUCT, on | {"OUT": 34816, "LAYOUT": (3, 64, 10, 528), "BLOCK": 256}, warps=2
+        _silu_mul_kernel,
+        PRODUCT,
+        on | {"OUT": 34816, "LAYOUT": (3, 64, 10, 528), "FRAGMENTS": False, "BLOCK": 256},
+        warps=2,
     )
     yield Specialisation(_embed_kernel, EMBED | {"eps": "fp32"}, on | {"H": 5120, "BLOCK": 8192}, warps=16)
     vocabulary = {"V": 248320, "BLOCK": BLOCK}

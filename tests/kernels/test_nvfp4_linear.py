@@ -8,9 +8,11 @@ import torch
 from engine.checkpoint.quantize import PackedNVFP4
 from engine.checkpoint.quantize import dequantize as dequantize_packed
 from kernels.fused.activations import arrange, fragment_column, fragment_position, natural
+from kernels.fused.norm import add_rms_norm
 from kernels.fused.nvfp4_layout import pack_nvfp4
 from kernels.fused.nvfp4_linear import nvfp4_linear, plan
-from kernels.fused.partial import slot_count
+from kernels.fused.partial import Partial, slot_count
+from kernels.fused.silu_mul import silu_mul
 from tests.kernels.compare import assert_close, randn
 from tests.kernels.test_nvfp4_layout import random_part
 
@@ -54,6 +56,17 @@ def test_arrange(width: int, columns: int, fragments: bool, triton: bool, monkey
     back = natural(arranged) if fragments else arranged
     assert torch.equal(back[:, :width], x)
     assert not back[:, width:].any()
+
+
+@pytest.mark.parametrize("triton", [False, True])
+def test_writers_of_activations_store_them_in_fragments(triton: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IGNIS_KERNELS", "triton" if triton else "reference")
+    product = Partial.of(randn(3, 256, seed=1))
+    residual, scale = randn(3, 256, seed=2, dtype=torch.bfloat16), 1 + randn(256, seed=3)
+    _, normed = add_rms_norm(residual.clone(), product, scale, 1e-6)
+    _, arranged = add_rms_norm(residual.clone(), product, scale, 1e-6, in_fragments=True)
+    assert torch.equal(natural(arranged), normed)
+    assert torch.equal(natural(silu_mul(product, in_fragments=True)), silu_mul(product))
 
 
 @pytest.mark.parametrize(("processors", "capability"), [(132, 90), (170, 120), (24, 120)])
