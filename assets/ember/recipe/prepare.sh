@@ -26,11 +26,20 @@ cd "$root"
 
 extract() { # FOLDER LIST: packages into FOLDER, without installing anything
     mkdir -p "$work/debs" "$work/$1"
-    local name
+    local name names=()
     for name in $(list "$2"); do
-        [ -e "$work/$1/.$name" ] && continue
-        (cd "$work/debs" && rm -f "${name}"_*.deb && apt-get "${quiet[@]}" download "$name" &&
-            dpkg -x "${name}"_*.deb "$work/$1" && rm "${name}"_*.deb && touch "$work/$1/.$name") || echo "left out: $name" >&2
+        if ! apt-cache show "$name" >/dev/null 2>&1; then
+            echo "left out, not in this Debian: $name" >&2
+        elif [ ! -e "$work/$1/.$name" ]; then
+            names+=("$name")
+        fi
+    done
+    [ ${#names[@]} -gt 0 ] || return 0
+    (cd "$work/debs" && apt-get "${quiet[@]}" download "${names[@]}")
+    for name in "${names[@]}"; do
+        dpkg -x "$work/debs/${name}"_*.deb "$work/$1"
+        rm "$work/debs/${name}"_*.deb
+        touch "$work/$1/.$name"
     done
 }
 
@@ -38,7 +47,7 @@ fetch() {
     extract looks debian-looks.txt
     extract documents debian-documents.txt
     local share="$work/looks/usr/lib/libreoffice/share"
-    [ -e "$share/registry" ] || ln -s .registry "$share/registry"
+    [ -e "$share/registry" ] || [ ! -e "$share/.registry" ] || ln -s .registry "$share/registry"
     mkdir -p "$work/sources" "$work/apt/partial" "$work/npm"
     # Source packages need lines for them in apt's list: a copy of it, for these downloads alone.
     sed 's/^Types: deb$/Types: deb-src/' /etc/apt/sources.list.d/debian.sources >"$work/apt/src.sources"
@@ -46,12 +55,8 @@ fetch() {
         -o "Dir::State::Lists=$work/apt/lists")
     mkdir -p "$work/apt/lists/partial"
     apt-get "${apt[@]}" update
-    local name
-    for name in $(list debian-sources.txt); do
-        [ -e "$work/sources/.$name" ] && continue
-        (cd "$work/sources" && apt-get "${apt[@]}" source --download-only "$name" && touch ".$name") ||
-            echo "left out: $name" >&2
-    done
+    # shellcheck disable=SC2046
+    (cd "$work/sources" && apt-get "${apt[@]}" source --download-only $(list debian-sources.txt))
     # shellcheck disable=SC2046
     npm install --prefix "$work/npm" --ignore-scripts --no-audit --no-fund --silent $(list npm.txt)
 }

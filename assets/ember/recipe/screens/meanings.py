@@ -30,6 +30,7 @@ def _same(groups: str) -> dict[str, list[str]]:
     return same
 
 
+_PARTICLE = re.compile(r" (\S+ \S+ )?(up|out|away|off|down|back|from|aside|over)\b")
 _FIRST, _LATER = _same(_VERBS), _same(_OTHERS)
 
 
@@ -37,6 +38,8 @@ def reword(phrase: str, rng: random.Random) -> str:
     """`phrase` with some of its words replaced by others of the same meaning; verbs only where it begins."""
 
     def other(match: re.Match[str]) -> str:
+        if _PARTICLE.match(phrase, match.end()):  # "set up", "keep away": the pair has a meaning of its own
+            return match[0]
         same = _FIRST if match.start() == 0 else _LATER
         return rng.choice(same[match[0]]) if match[0] in same and rng.random() < 0.45 else match[0]
 
