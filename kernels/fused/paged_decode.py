@@ -19,8 +19,9 @@ from torch import Tensor
 from kernels.fused import card
 from kernels.fused.dot import dot
 from kernels.fused.launch import overlap
-from kernels.fused.paged_decode_fp8 import decode_fp8_kernel, share
+from kernels.fused.paged_decode_fp8 import decode_fp8_kernel
 from kernels.fused.pool import LayerPool
+from kernels.fused.splits import join_splits, share
 from kernels.registry import interpreted, use_triton
 
 MAX_TILE = 16384
@@ -138,24 +139,7 @@ def paged_decode(
         num_stages=plan.stages,
         **launch,
     )
-    split_block = triton.next_power_of_2(splits)
-    part = min(dim, 64, max(16, 8192 // split_block))
-    _join_kernel[(heads, dim // part, count)](
-        parts,
-        sums,
-        gate,
-        past,
-        y,
-        SPLITS=splits,
-        SPLITS_BLOCK=split_block,
-        HEADS=heads,
-        COLUMNS=columns,
-        DIM=dim,
-        PART=part,
-        TILE=tile,
-        num_warps=4,
-        **launch,
-    )
+    join_splits(parts, sums, gate, y, past, columns, tile, dependent=dependent)
     return y
 
 
@@ -285,40 +269,3 @@ def _decode_kernel(  # type: ignore[no-untyped-def]
     to = row_head * SPLITS + split
     tl.store(parts + to[:, None] * DIM + d[None, :], out, mask=there[:, None])
     tl.store(sums + to, tl.where(seen, best + tl.log2(tl.where(seen, total, 1.0)), float("-inf")), mask=there)
-
-
-@triton.jit
-def _join_kernel(  # type: ignore[no-untyped-def]
-    parts,
-    sums,
-    gate,
-    past,
-    y,
-    SPLITS: tl.constexpr,
-    SPLITS_BLOCK: tl.constexpr,
-    HEADS: tl.constexpr,
-    COLUMNS: tl.constexpr,
-    DIM: tl.constexpr,
-    PART: tl.constexpr,
-    TILE: tl.constexpr,
-    DEPENDENT: tl.constexpr,
-):
-    """One query head of one column, a part of its dimensions: the splits' outputs by their softmax sums, gated."""
-    head, part, column = tl.program_id(0), tl.program_id(1), tl.program_id(2)
-    tiles = tl.cdiv(tl.load(past + column // COLUMNS) + COLUMNS, TILE)
-    used = tl.cdiv(tiles, tl.cdiv(tiles, SPLITS))
-    row = (column * HEADS + head).to(tl.int64)
-    d = part * PART + tl.arange(0, PART)
-    if DEPENDENT:
-        tl.extra.cuda.gdc_launch_dependents()
-        tl.extra.cuda.gdc_wait()
-    # The gate is no older than the queries: the kernel that writes it may have run until the decoding kernel began.
-    opened = tl.sigmoid(tl.load(gate + row * DIM + d).to(tl.float32))
-    # All splits at once: one after the other, each would wait for memory.
-    split = tl.arange(0, SPLITS_BLOCK)
-    sums = tl.load(sums + row * SPLITS + split, mask=split < used, other=float("-inf"))
-    at = (row * SPLITS + split)[:, None] * DIM + d[None, :]
-    outs = tl.load(parts + at, mask=(split < used)[:, None], other=0.0)
-    weights = tl.exp2(sums - tl.max(sums))
-    out = tl.sum(weights[:, None] * outs, 0) / tl.sum(weights)
-    tl.store(y + row * DIM + d, (out * opened).to(y.dtype.element_ty))

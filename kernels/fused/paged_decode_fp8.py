@@ -13,6 +13,7 @@ import triton.language as tl
 
 from kernels.fused.dot import dot
 from kernels.fused.fp8 import decode_pairs
+from kernels.fused.splits import share
 
 
 @triton.jit
@@ -114,11 +115,3 @@ def decode_fp8_kernel(  # type: ignore[no-untyped-def]
     tl.store(out_at, out_even * factor[None, :], mask=there[None, :])
     tl.store(out_at + 1, out_odd * factor[None, :], mask=there[None, :])
     tl.store(sums + to, tl.where(seen, best + tl.log2(tl.where(seen, total, 1.0)), float("-inf")), mask=there)
-
-
-@triton.jit
-def share(length, split, SPLITS: tl.constexpr, TILE: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Tiles [first, last) of ``split`` among those of ``length`` keys."""
-    tiles = tl.cdiv(length, TILE)
-    each = tl.cdiv(tiles, SPLITS)
-    return split * each, tl.minimum((split + 1) * each, tiles)

@@ -2,12 +2,13 @@
 
 A program takes one query head and a tile of consecutive tokens of one run, and goes over the run's keys once with an
 online softmax: first those that every token of the tile sees, then the tile's own, masked. Tiles with the most keys go
-first, so that the card does not end with one of them.
+first, so that the card does not end with one of them. Where there are too few tiles to fill the card, as with a short
+question after a long context, a tile's keys are divided among several programs (:mod:`kernels.fused.splits`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import torch
@@ -21,17 +22,21 @@ from kernels.fused.fp8 import load_rows
 from kernels.fused.launch import overlap
 from kernels.fused.paged_decode import plain_run
 from kernels.fused.pool import LayerPool
+from kernels.fused.splits import join_splits
 from kernels.registry import interpreted, use_triton
+
+MAX_SPLITS = 16
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How to launch: tokens of a tile, keys in a step, warps, steps in flight."""
+    """How to launch: tokens of a tile, keys in a step, warps, steps in flight, programs that share a tile's keys."""
 
     rows: int
     tile: int
     warps: int
     stages: int
+    splits: int = 1
 
 
 def paged_prefill_reference(
@@ -98,7 +103,13 @@ def paged_prefill(
     y = torch.empty(count, heads * dim, dtype=q.dtype, device=q.device)
     if plan is None:
         plan = prefill_plan(pool, roomy=card.roomy(q.device))
-    _prefill_kernel[(heads, triton.cdiv(longest, plan.rows), runs)](
+        programs = heads * runs * triton.cdiv(longest, plan.rows)
+        plan = replace(plan, splits=max(1, min(MAX_SPLITS, card.processors(q.device) // programs)))
+    parts = sums = None
+    if plan.splits > 1:
+        parts = torch.empty(count, heads, plan.splits, dim, dtype=torch.float32, device=q.device)
+        sums = torch.empty(count, heads, plan.splits, dtype=torch.float32, device=q.device)
+    _prefill_kernel[(heads, triton.cdiv(longest, plan.rows), runs * plan.splits)](
         q,
         *pool.arguments(),
         table,
@@ -107,6 +118,8 @@ def paged_prefill(
         starts,
         gate,
         y,
+        parts,
+        sums,
         dim**-0.5 * 1.4426950408889634,
         HEADS=heads,
         GROUP=heads // pool.heads,
@@ -115,11 +128,14 @@ def paged_prefill(
         PAGE=pool.page,
         TILE=min(plan.tile, pool.page),
         PACKED=pool.packed,
+        SPLITS=plan.splits,
         INTERPRET=interpreted(),
         num_warps=plan.warps,
         num_stages=plan.stages,
         **overlap(dependent, q),
     )
+    if parts is not None and sums is not None:
+        join_splits(parts, sums, gate, y, dependent=dependent)
     return y
 
 
@@ -168,6 +184,8 @@ def _prefill_kernel(  # type: ignore[no-untyped-def]
     starts,
     gate,
     y,
+    parts,
+    sums,
     scale,
     HEADS: tl.constexpr,
     GROUP: tl.constexpr,
@@ -176,11 +194,13 @@ def _prefill_kernel(  # type: ignore[no-untyped-def]
     PAGE: tl.constexpr,
     TILE: tl.constexpr,
     PACKED: tl.constexpr,
+    SPLITS: tl.constexpr,
     INTERPRET: tl.constexpr,
     DEPENDENT: tl.constexpr,
 ):
-    """One query head, one tile of one run."""
-    head, block, run = tl.program_id(0), tl.num_programs(1) - 1 - tl.program_id(1), tl.program_id(2)
+    """One query head, one split of one tile of one run."""
+    head, block = tl.program_id(0), tl.num_programs(1) - 1 - tl.program_id(1)
+    run, split = tl.program_id(2) // SPLITS, tl.program_id(2) % SPLITS
     begin = tl.load(starts + run)
     length = tl.load(starts + run + 1) - begin
     old = tl.load(past + run)
@@ -216,20 +236,32 @@ def _prefill_kernel(  # type: ignore[no-untyped-def]
     # Every token of the tile sees all keys of the first tiles; the last are masked.
     open_tiles = (old + block * ROWS + 1) // TILE
     tiles = tl.cdiv(old + tl.minimum((block + 1) * ROWS, length), TILE)
+    first, last = 0, tiles
+    if SPLITS > 1:
+        each = tl.cdiv(tiles, SPLITS)
+        first, last = tl.minimum(split * each, tiles), tl.minimum((split + 1) * each, tiles)
+    middle = tl.minimum(tl.maximum(open_tiles, first), last)
     out, best, total, unit = _walk(
-        queries, out, best, total, unit, sees, 0, open_tiles,
+        queries, out, best, total, unit, sees, first, middle,
         k, v, k_scale, v_scale, row_stride, scale_row_stride, table, scale, old + length,
-        ROWS, DIM, PAGE, TILE, PACKED, INTERPRET, False,
+        ROWS, DIM, PAGE, TILE, PACKED, SPLITS, INTERPRET, False,
     )  # fmt: skip
     out, best, total, unit = _walk(
-        queries, out, best, total, unit, sees, open_tiles, tiles,
+        queries, out, best, total, unit, sees, middle, last,
         k, v, k_scale, v_scale, row_stride, scale_row_stride, table, scale, old + length,
-        ROWS, DIM, PAGE, TILE, PACKED, INTERPRET, True,
+        ROWS, DIM, PAGE, TILE, PACKED, SPLITS, INTERPRET, True,
     )  # fmt: skip
-    if PACKED:
-        total *= 16384.0 / unit
-    opened = tl.sigmoid(tl.load(gate + at, mask=there, other=0.0).to(tl.float32))
-    tl.store(y + at, (out / total[:, None] * opened).to(y.dtype.element_ty), mask=there)
+    factor = unit / 16384.0 if PACKED else 1.0
+    if SPLITS > 1:
+        seen = total > 0
+        to = ((begin + token) * HEADS + head) * SPLITS + split
+        out *= (factor / tl.where(seen, total, 1.0))[:, None]
+        tl.store(parts + to.to(tl.int64)[:, None] * DIM + d[None, :], out, mask=there)
+        logarithm = tl.where(seen, best * scale + tl.log2(tl.where(seen, total, 1.0)), float("-inf"))
+        tl.store(sums + to, logarithm, mask=token < length)
+    else:
+        opened = tl.sigmoid(tl.load(gate + at, mask=there, other=0.0).to(tl.float32))
+        tl.store(y + at, (out * (factor / total)[:, None] * opened).to(y.dtype.element_ty), mask=there)
 
 
 @triton.jit
@@ -237,7 +269,7 @@ def _walk(  # type: ignore[no-untyped-def]
     queries, out, best, total, unit, sees, first, last,
     k, v, k_scale, v_scale, row_stride, scale_row_stride, table, scale, written,
     ROWS: tl.constexpr, DIM: tl.constexpr, PAGE: tl.constexpr, TILE: tl.constexpr, PACKED: tl.constexpr,
-    INTERPRET: tl.constexpr, MASKED: tl.constexpr,
+    SPLITS: tl.constexpr, INTERPRET: tl.constexpr, MASKED: tl.constexpr,
 ):  # fmt: skip
     """The online softmax over key tiles [first, last)."""
     key = tl.arange(0, TILE)
@@ -256,10 +288,13 @@ def _walk(  # type: ignore[no-untyped-def]
             scores *= load_rows(k_scale + (row + key) * scale_row_stride, exists, MASKED, False, INTERPRET)[None, :]
         if MASKED:
             scores = tl.where(start + key[None, :] <= sees[:, None], scores, float("-inf"))
-        # Every token sees the first key of all, so the maximum is finite from the first tile on.
         higher = tl.maximum(best, tl.max(scores, 1))
-        weights = tl.exp2(scores * scale - (higher * scale)[:, None])
-        shrink = tl.exp2((best - higher) * scale)
+        base = higher
+        if SPLITS > 1:
+            # A token may see none of a split's keys; of all keys, it sees the first.
+            base = tl.where(higher == float("-inf"), 0.0, higher)
+        weights = tl.exp2(scores * scale - (base * scale)[:, None])
+        shrink = tl.exp2((best - base) * scale)
         best = higher
         total = total * shrink + tl.sum(weights, 1)
         if PACKED:

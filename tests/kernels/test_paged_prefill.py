@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kernels.fused.paged_prefill import paged_prefill, paged_prefill_reference
+from kernels.fused.paged_prefill import Plan, paged_prefill, paged_prefill_reference
 from tests.kernels import naive
 from tests.kernels.compare import assert_close, randn
 from tests.kernels.test_paged_decode import FORMATS, dense, filled_pool, tolerance
@@ -15,8 +15,10 @@ RUNS = [(0, 1), (0, 37), (21, 18), (63, 1), (16, 16)]
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-@pytest.mark.parametrize(("heads", "kv_heads", "dim"), [(4, 2, 32), (3, 1, 64)])
-def test_packed_runs(heads: int, kv_heads: int, dim: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("heads", "kv_heads", "dim", "splits"), [(4, 2, 32, 1), (3, 1, 64, 3)])
+def test_packed_runs(
+    heads: int, kv_heads: int, dim: int, splits: int, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pool, table = filled_pool([old + new for old, new in RUNS], kv_heads, dim, kind)
     past = torch.tensor([old for old, _ in RUNS], dtype=torch.int32)
     starts = torch.tensor([0, *(new for _, new in RUNS)]).cumsum(0).int()
@@ -29,7 +31,8 @@ def test_packed_runs(heads: int, kv_heads: int, dim: int, kind: str, monkeypatch
         exact.append(naive.attention(q[start : start + new], k, v, old))
     gated = torch.cat(exact).flatten(1) * gate.double().sigmoid()
     monkeypatch.setenv("IGNIS_KERNELS", "triton")
-    assert_close(paged_prefill(q, gate, pool, table, past, starts, longest=40), gated, dtype, steps=8)
+    plan = Plan(16, 16, 4, 1, splits)
+    assert_close(paged_prefill(q, gate, pool, table, past, starts, longest=40, plan=plan), gated, dtype, steps=8)
     assert_close(paged_prefill_reference(q, gate, pool, table, past, starts, longest=40), gated, dtype, steps=8)
 
 

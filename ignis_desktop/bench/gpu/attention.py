@@ -39,6 +39,8 @@ def cases(quick: bool) -> Iterator[Case]:
                     yield _decode(lanes, columns, context, packed)
         for size in (1024, 8192) if quick else (1024, 8192, 32768):
             yield _prefill([(0, size)], packed, 2048)
+        for old, new in ((4096, 16), (131072, 64)) if quick else ((4096, 16), (32768, 256), (131072, 64)):
+            yield _prefill([(old, new)], packed, 2048)
         yield _prefill([(0, 300), (1000, 77), (4095, 1), (0, 0), (130, 500)], packed, 2048, hot=False)
         yield _readout(16384, packed)
         yield _readout(16384, packed, columns=128)
@@ -195,7 +197,7 @@ def _prefill(
     lengths = [old + new for old, new in runs]
     pages = -(-max(lengths) // PAGE)
     count = sum(new for _, new in runs)
-    alone = len(runs) == 1
+    alone = len(runs) == 1 and runs[0][0] == 0
 
     def make(seed: int) -> Made:
         pool = _pool(pages * len(runs) * PAGE, KV_HEADS, DIM, packed)
@@ -224,6 +226,8 @@ def _prefill(
     flops = sum(4 * HEADS * DIM * (new * old + new * (new + 1) // 2) for old, new in runs)
     moved = sum(lengths) * 2 * KV_HEADS * (DIM + 4 if packed else 2 * DIM) + count * HEADS * DIM * 6
     name = f"prefill {count} in chunks of {chunk}" if alone else f"prefill of {len(runs)} runs"
+    if len(runs) == 1 and not alone:
+        name = f"prefill {count} after {runs[0][0]}"
     name += " FP8" if packed else ""
     area = "attention" if plan is None else "attention plans"
     return Case(area, f"{name}: {plan}" if plan else name, make, 1e-2, moved, flops, 1, 0, hot)
