@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -547,14 +547,19 @@ def test_what_coding_agents_send_is_taken(http: httpx.Client, replay: Replay) ->
     assert replay.prompts[0].endswith("Go on.<|im_end|>\n<|im_start|>assistant\n<think>\n")
 
 
-def test_a_stream_that_somebody_ends(claude: anthropic.Anthropic, http: httpx.Client) -> None:
+def test_a_stream_that_somebody_ends(
+    claude: anthropic.Anthropic, http: httpx.Client, wait_until: Callable[[Callable[[], bool], float], float]
+) -> None:
     options: Any = {"model": MODEL, "max_tokens": 20_000, "messages": ASK, "extra_body": {"ignore_eos": True}}
-    events = iter(claude.messages.create(stream=True, **options))
-    while next(events).type != "content_block_delta":
-        pass
-    (lane,) = (lane for lane in http.get("/v1/engine").json()["lanes"] if lane["request_id"])
-    http.post(f"/v1/engine/requests/{lane['request_id']}/cancel").raise_for_status()
-    with pytest.raises(anthropic.APIStatusError, match="cancelled") as ended:
-        list(events)
+
+    def running() -> list[str]:
+        return [lane["request_id"] for lane in http.get("/v1/engine").json()["lanes"] if lane["request_id"]]
+
+    wait_until(lambda: not running(), 10.0)
+    with claude.messages.create(stream=True, **options) as events:
+        wait_until(lambda: len(running()) == 1, 10.0)
+        http.post(f"/v1/engine/requests/{running()[0]}/cancel").raise_for_status()
+        with pytest.raises(anthropic.APIStatusError, match="cancelled") as ended:
+            list(events)
     body: Any = ended.value.body
     assert (body["type"], body["error"]["type"]) == ("error", "overloaded_error")
