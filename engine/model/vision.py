@@ -15,6 +15,7 @@ from torch import Tensor
 from engine.config import VisionConfig
 from engine.model.weights import VisionBlockWeights, VisionWeights
 from kernels.attention import full_attention
+from kernels.registry import use_triton
 from kernels.rotary import rotate
 
 LAYER_NORM_EPS = 1e-6
@@ -61,9 +62,7 @@ class VisionTower:
     def _block(self, block: VisionBlockWeights, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         heads = self.config.num_heads
         y = F.layer_norm(x, x.shape[-1:], *block.norm1, LAYER_NORM_EPS)
-        q, k, v = block.qkv(y).view(x.shape[0], 3, heads, -1).unbind(1)
-        y = full_attention(rotate(q, cos, sin), rotate(k, cos, sin), v)
-        x = x + block.proj(y.reshape(x.shape[0], -1))
+        x = x + block.proj(_attend(block.qkv(y), cos, sin, heads))
         y = F.layer_norm(x, x.shape[-1:], *block.norm2, LAYER_NORM_EPS)
         return x + block.fc2(F.gelu(block.fc1(y), approximate="tanh"))
 
@@ -114,3 +113,13 @@ class VisionTower:
         upper = table[top * side + left] * (1 - across) + table[top * side + right] * across
         lower = table[bottom * side + left] * (1 - across) + table[bottom * side + right] * across
         return upper * (1 - down) + lower * down
+
+
+def _attend(product: Tensor, cos: Tensor, sin: Tensor, heads: int) -> Tensor:
+    """Every patch to every patch: q ‖ k ‖ v [N, 3 · H · D] → [N, H · D]; cos, sin: [N, D / 2]."""
+    if use_triton(product):
+        from kernels.fused.vision_attention import vision_attention
+
+        return vision_attention(product, cos, sin, heads)
+    q, k, v = product.view(product.shape[0], 3, heads, -1).unbind(1)
+    return full_attention(rotate(q, cos, sin), rotate(k, cos, sin), v).reshape(product.shape[0], -1)

@@ -34,6 +34,14 @@ def test_tower(pair: Pair, rows: int, columns: int) -> None:
     assert_close(ours, reference.pooler_output[0], 2e-5)
 
 
+def test_tower_by_the_cards_kernel(grouped: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In Triton's interpreter."""
+    assert grouped.network.vision is not None
+    plain = grouped.network.vision.encode(picture(5, 3, 4))
+    monkeypatch.setenv("IGNIS_KERNELS", "triton")
+    assert_close(grouped.network.vision.encode(picture(5, 3, 4)), plain, 1e-3)
+
+
 def test_tower_piece_by_piece(grouped: Pair) -> None:
     assert grouped.network.vision is not None
     steps = list(grouped.network.vision.steps(picture(5, 3, 4)))
