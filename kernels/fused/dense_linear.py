@@ -106,10 +106,12 @@ def _check(x: Tensor, weight: Tensor, dtype: torch.dtype) -> None:
 
 def _launch_rows(x: Tensor, weight: Tensor, out: Tensor, dependent: bool) -> None:
     n, k = weight.shape
-    # Always eight columns: how many there are must not change the order in which one is summed.
-    _rows_kernel[(triton.cdiv(n, 2), triton.cdiv(x.shape[0], 8))](
+    # A round's columns one by one: how many there are must not change the order in which one is summed.
+    columns = 1 if x.shape[0] <= 8 else 8
+    _rows_kernel[(triton.cdiv(n, 2), triton.cdiv(x.shape[0], columns))](
         x, weight, out, x.shape[0], x.stride(0), out.stride(0), n, k,
-        COLUMNS=8, K=triton.next_power_of_2(k), num_warps=16, **overlap(dependent, x),
+        COLUMNS=columns, K=triton.next_power_of_2(k), num_warps=8 if columns == 1 else 16,
+        **overlap(dependent, x),
     )  # fmt: skip
 
 

@@ -73,31 +73,6 @@ def scale_offsets(k, WARPS: gl.constexpr):  # type: ignore[no-untyped-def]
     return (lane // 32 * (k // 4) + lane % 32 * 2)[:, None] + r[None, :]
 
 
-_PREFETCH = gl.constexpr(
-    """{
-        .reg .pred some;
-        setp.gt.s32 some, $2, 0;
-        @some cp.async.bulk.prefetch.L2.global [$1], $2;
-        mov.u32 $0, 0;
-    }"""
-)
-
-
-@gluon.jit
-def prefetch(words, scales, k, blocks, WARPS: gl.constexpr):  # type: ignore[no-untyped-def]
-    """Ask for the next ``blocks`` · 256 columns of a tile to be brought to the L2 cache, one request a fragment.
-
-    ``words`` and ``scales`` point to the first fragment's; nothing is asked for where ``blocks`` is not positive.
-    """
-    LAYOUT: gl.constexpr = gl.BlockedLayout([1], [32], [WARPS], [0])
-    lane = gl.arange(0, 32 * WARPS, LAYOUT)
-    one = gl.where(lane % 32 == 0, blocks, 0)
-    at = (words + lane // 32 * (2 * k)).to(gl.int64)
-    gl.inline_asm_elementwise(_PREFETCH, "=r,l,r", [at, one * 2048], dtype=gl.int32, is_pure=False, pack=1)
-    at = (scales + lane // 32 * (k // 4)).to(gl.int64)
-    gl.inline_asm_elementwise(_PREFETCH, "=r,l,r", [at, one * 256], dtype=gl.int32, is_pure=False, pack=1)
-
-
 @gluon.jit
 def decode(words, scales, odd: gl.constexpr, WARPS: gl.constexpr):  # type: ignore[no-untyped-def]
     """Words of a chunk [2, 32 · WARPS, 4] and the scale words of its h [32 · WARPS, 2] → its eight fragments, bfloat16

@@ -36,8 +36,6 @@ class Plan:
     warps: int = 4
     stages: int = 0
     """Copies of activations on their way at once."""
-    ahead: int = 0
-    """Times 256 columns that a program asks the cache for while it waits for activations."""
     registers: int | None = None
     """A cap, so that as many programs as planned run at once."""
 
@@ -56,18 +54,18 @@ def plan(rows: int, k: int, columns: int, processors: int, capability: int) -> P
         capability: 90 for SM90.
     """
     if columns <= 8:
-        how = Plan("registers", 8, 4 * processors, unit=256, ahead=4, registers=120)
+        how = Plan("registers", 8, 4 * processors, unit=256, registers=120)
     elif capability != 90:
         wide, resident, cap = (16, 4, 128) if columns <= 16 else (32, 3, 168) if columns <= 32 else (64, 2, 255)
         how = Plan("shared", wide, resident * processors, stages=4 if wide == 16 else 3, registers=cap)
     elif columns <= 16:
         how = Plan("stream", 16, 4 * processors, stages=4, registers=128)
     elif columns <= 32:
-        how = Plan("persistent", 32, 3 * processors, warps=4, stages=2, ahead=4, registers=168)
+        how = Plan("persistent", 32, 4 * processors, warps=4, stages=4, registers=128)
     elif rows % 128 == 0:
-        how = Plan("persistent", 64, 2 * processors, unit=256, warps=8, stages=2, ahead=4, registers=128)
+        how = Plan("persistent", 64, 2 * processors, unit=256, warps=8, stages=4, registers=128)
     else:
-        how = Plan("persistent", 64, 3 * processors, unit=256, warps=4, stages=2, ahead=4, registers=168)
+        how = Plan("persistent", 64, 3 * processors, warps=4, stages=4, registers=168)
     return replace(how, programs=min(how.programs, rows // how.tile * (k // how.unit)))
 
 
@@ -162,7 +160,7 @@ def _launch(how: Plan, x: Tensor, weight: NVFP4Weight, values: Tensor, slot_stri
     grid = (how.programs,)
     if how.kernel == "registers":
         layout = nvfp4_registers.activation_layout(how.warps)
-        nvfp4_registers.registers_kernel[grid](x, *operands, X=layout, AHEAD=how.ahead, **flags)
+        nvfp4_registers.registers_kernel[grid](x, *operands, X=layout, **flags)
     elif how.kernel == "shared":
         nvfp4_shared.shared_kernel[grid](x, *operands, COLUMNS=how.columns, STAGES=how.stages, **flags)
     elif how.kernel == "stream":
@@ -170,5 +168,5 @@ def _launch(how: Plan, x: Tensor, weight: NVFP4Weight, values: Tensor, slot_stri
     else:
         nvfp4_wgmma.persistent_kernel[grid](
             nvfp4_wgmma.describe(x, how.columns), *operands,
-            COLUMNS=how.columns, STAGES=how.stages, HALVES=how.unit // 256, AHEAD=how.ahead, **flags,
+            COLUMNS=how.columns, STAGES=how.stages, HALVES=how.unit // 256, **flags,
         )  # fmt: skip

@@ -9,15 +9,7 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import mma_v2
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-from kernels.fused.nvfp4_fragments import (
-    as_operand,
-    decode,
-    load_factors,
-    prefetch,
-    scale_offsets,
-    store_slot,
-    word_offsets,
-)
+from kernels.fused.nvfp4_fragments import as_operand, decode, load_factors, scale_offsets, store_slot, word_offsets
 
 COLUMNS = 8
 
@@ -56,7 +48,7 @@ def _as_columns(x, OPERAND: gl.constexpr):  # type: ignore[no-untyped-def]
 @gluon.jit(do_not_specialize=["columns"])
 def registers_kernel(  # type: ignore[no-untyped-def]
     x, words, scales, factors, values, columns, slot_stride, out, k,
-    X: gl.constexpr, WARPS: gl.constexpr, AHEAD: gl.constexpr, DEPENDENT: gl.constexpr,
+    X: gl.constexpr, WARPS: gl.constexpr, DEPENDENT: gl.constexpr,
 ):  # fmt: skip
     """``values`` += x [columns ≤ 8, k] · weightᵀ, units shared as in :mod:`kernels.fused.partial`; no shared memory."""
     MMA: gl.constexpr = gl.NVMMADistributedLayout(version=[2, 0], warps_per_cta=[WARPS, 1], instr_shape=[16, 8])
@@ -87,13 +79,9 @@ def registers_kernel(  # type: ignore[no-untyped-def]
     w3 = gl.load(at + 256, mask=more, cache_modifier=".cg")
     s1 = gl.load(scale_at, mask=more, cache_modifier=".cg")
     factor = load_factors(factors, tile, MMA, WARPS)
-    # Weights do not change, so they are on their way before the kernel that makes x has ended: two units to registers,
-    # those that follow in the tile, AHEAD at most, to the cache.
+    # Weights do not change, so they are on their way before the kernel that makes x has ended. (To ask the cache for
+    # more of them meanwhile was slower: the first units of programs that start later wait behind it.)
     if DEPENDENT:
-        if AHEAD > 0:
-            first = tile * (WARPS * blocks) + block + 2
-            left = gl.minimum(gl.minimum(stop - start, blocks - block) - 2, AHEAD)
-            prefetch(words + first * 512, scales + first * 64, k, left, WARPS)
         gdc_wait()
     column = gl.arange(0, 8, gl.SliceLayout(1, gl.SliceLayout(2, X)))
     b = gl.arange(0, 2, gl.SliceLayout(0, gl.SliceLayout(2, X)))

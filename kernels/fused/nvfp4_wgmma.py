@@ -29,7 +29,6 @@ from kernels.fused.nvfp4_fragments import (
     barrier,
     decode,
     load_factors,
-    prefetch,
     scale_offsets,
     store_slot,
     word_offsets,
@@ -147,27 +146,25 @@ def stream_kernel(  # type: ignore[no-untyped-def]
 
 
 @gluon.jit
-def _copy_two(x, column, ready, ring, stage, BYTES: gl.constexpr):  # type: ignore[no-untyped-def]
-    """Start to copy two chunks of activations."""
+def _copy(x, column, ready, ring, stage, BYTES: gl.constexpr):  # type: ignore[no-untyped-def]
+    """Start to copy a chunk of activations."""
     mbarrier.expect(ready.index(stage), BYTES)
-    tma.async_copy_global_to_shared(x, [0, column], ready.index(stage), ring.index(stage * 2))
-    tma.async_copy_global_to_shared(x, [0, column + 128], ready.index(stage), ring.index(stage * 2 + 1))
+    tma.async_copy_global_to_shared(x, [0, column], ready.index(stage), ring.index(stage))
 
 
 @gluon.jit(do_not_specialize=["columns"])
 def persistent_kernel(  # type: ignore[no-untyped-def]
     x, words, scales, factors, values, columns, slot_stride, out, k,
-    COLUMNS: gl.constexpr, WARPS: gl.constexpr, STAGES: gl.constexpr, HALVES: gl.constexpr, AHEAD: gl.constexpr,
-    DEPENDENT: gl.constexpr,
+    COLUMNS: gl.constexpr, WARPS: gl.constexpr, STAGES: gl.constexpr, HALVES: gl.constexpr, DEPENDENT: gl.constexpr,
 ):  # fmt: skip
-    """Units of HALVES · 256 columns shared as in :mod:`kernels.fused.partial`; activations by the tensor memory engine,
-    two chunks at once."""
+    """Units of HALVES · 256 columns, shared as in :mod:`kernels.fused.partial`; activations by the tensor memory
+    engine."""
     MMA: gl.constexpr = gl.NVMMADistributedLayout(
         version=[3, 0], warps_per_cta=[WARPS, 1], instr_shape=[16, COLUMNS, 16]
     )
     A: gl.constexpr = gl.DotOperandLayout(0, MMA, 2)
     SHARED: gl.constexpr = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=2)
-    BYTES: gl.constexpr = COLUMNS * 512
+    BYTES: gl.constexpr = COLUMNS * 256
     if DEPENDENT:
         gdc_launch_dependents()
     blocks = k // (256 * HALVES)
@@ -186,26 +183,22 @@ def persistent_kernel(  # type: ignore[no-untyped-def]
         w2 = gl.load(at + 512, cache_modifier=".cg")
         w3 = gl.load(at + 768, cache_modifier=".cg")
         s1 = gl.load(scale_at + 64, cache_modifier=".cg")
-    ring = gl.allocate_shared_memory(gl.bfloat16, [STAGES * 2, COLUMNS, 128], SHARED)
+    ring = gl.allocate_shared_memory(gl.bfloat16, [STAGES, COLUMNS, 128], SHARED)
     ready = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     for stage in gl.static_range(STAGES):
         mbarrier.init(ready.index(stage), count=1)
     if DEPENDENT:
-        if AHEAD > 0:
-            then = first * (WARPS * blocks) + block + 1
-            left = gl.minimum((gl.minimum(stop - start, blocks - block) - 1) * HALVES, AHEAD)
-            prefetch(words + then * (512 * HALVES), scales + then * (64 * HALVES), k, left, WARPS)
         gdc_wait()
     barrier()
-    steps = (stop - start) * HALVES
+    chunks = (stop - start) * (2 * HALVES)
     column = block * (256 * HALVES)
     for stage in gl.static_range(STAGES - 1):
-        if stage < steps:
-            _copy_two(x, column, ready, ring, stage, BYTES)
-            column += 256
+        if stage < chunks:
+            _copy(x, column, ready, ring, stage, BYTES)
+            column += 128
             if column == k:
                 column = 0
-    step = 0
+    chunk = 0
     pending = warpgroup_mma_init(gl.zeros([16 * WARPS, COLUMNS], gl.float32, MMA))
     for tile in range(first, last + 1):
         bottom = gl.maximum(start - tile * blocks, 0)
@@ -232,23 +225,21 @@ def persistent_kernel(  # type: ignore[no-untyped-def]
                     s1 = gl.load(scale_at + 64, mask=more, cache_modifier=".cg")
                 operand = as_wide_operand(a, A, WARPS)
                 accumulator = warpgroup_mma_wait(0, deps=[pending])
-                if c % 2 == 0:
-                    # All warps have read the chunks before: their place is free for those STAGES − 1 steps ahead.
-                    barrier()
-                    ahead = step + STAGES - 1
-                    if ahead < steps:
-                        _copy_two(x, column, ready, ring, ahead % STAGES, BYTES)
-                        column += 256
-                        if column == k:
-                            column = 0
-                    mbarrier.wait(ready.index(step % STAGES), (step // STAGES) & 1)
-                here = ring.index(step % STAGES * 2 + c % 2).permute((1, 0))
+                # All warps have read the chunk before: its place is free for the one STAGES − 1 further on.
+                barrier()
+                later = chunk + STAGES - 1
+                if later < chunks:
+                    _copy(x, column, ready, ring, later % STAGES, BYTES)
+                    column += 128
+                    if column == k:
+                        column = 0
+                mbarrier.wait(ready.index(chunk % STAGES), (chunk // STAGES) & 1)
+                here = ring.index(chunk % STAGES).permute((1, 0))
                 if c == 0:
                     pending = warpgroup_mma(operand, here, accumulator, use_acc=block != bottom, is_async=True)
                 else:
                     pending = warpgroup_mma(operand, here, accumulator, is_async=True)
-                if c % 2 == 1:
-                    step += 1
+                chunk += 1
         total = warpgroup_mma_wait(0, deps=[pending])
         factor = load_factors(factors, tile, MMA, WARPS)
         store_slot(total, factor, values, tile, blocks, units, columns, slot_stride, out, MMA, COLUMNS, WARPS)

@@ -28,7 +28,7 @@ def specialisations() -> Iterator[Specialisation]:
     yield Specialisation(
         nvfp4_registers.registers_kernel,
         NVFP4,
-        {"X": layout, "WARPS": 4, "AHEAD": how.ahead, "DEPENDENT": True},
+        {"X": layout, "WARPS": 4, "DEPENDENT": True},
         registers=how.registers,
         unaligned=["columns"],
     )
@@ -50,7 +50,6 @@ def specialisations() -> Iterator[Specialisation]:
             "WARPS": how.warps,
             "STAGES": how.stages,
             "HALVES": how.unit // 256,
-            "AHEAD": how.ahead,
         }
         yield Specialisation(
             nvfp4_wgmma.persistent_kernel,

@@ -47,8 +47,7 @@ def cases(quick: bool) -> Iterator[Case]:
         yield _dense(f"head × {columns}", *HEAD, columns, 1)
         yield _fp8(f"FP8 head × {columns}", *HEAD, columns, 1)
     for columns in (1, 8):
-        for ahead in (0, 2, 4, 8, 16):
-            yield _block(columns, ahead)
+        yield _block(columns)
     yield _packing()
     for name, (out, k, _) in SHAPES.items():
         yield _unpacking(name, out, k)
@@ -72,22 +71,15 @@ def _plans() -> Iterator[Case]:
         yield _fp8(f"FP8 head × {columns}: 2 warps", *HEAD, columns, 0, Tiling(64, 2, 4, 64))
     cores = torch.cuda.get_device_properties(0).multi_processor_count
     for name, (out, k, _) in SHAPES.items():
-        ways = [Plan("registers", 8, 4 * cores, 256, ahead=ahead, registers=120) for ahead in (0, 8)]
-        ways += [Plan("registers", 8, 5 * cores, 256, ahead=0, registers=96), Plan("registers", 8, 4 * cores, 256)]
-        for columns in (16, 32, 64):
-            for unit in (256, 512):
-                ways.append(Plan("persistent", columns, 4 * cores, unit, 4, 2, registers=128))
-                ways.append(Plan("persistent", columns, 3 * cores, unit, 4, 2, registers=168))
-                ways.append(Plan("persistent", columns, 2 * cores, unit, 8, 2, registers=128))
+        ways = [Plan("persistent", 16, 4 * cores, 512, 4, 4, 128), Plan("persistent", 32, 4 * cores, 256, 4, 4, 128)]
+        ways += [Plan("persistent", 64, 3 * cores, 512, 4, 4, 168), Plan("persistent", 64, 2 * cores, 512, 8, 3, 128)]
         for how in ways:
             yield _case(f"{name} × {how.columns}: {how}", out, k, how.columns, 0, plan=how, area="linear plans")
 
 
-def _block(columns: int, ahead: int) -> Case:
+def _block(columns: int) -> Case:
     """A feed-forward block as a round runs it: norm, gate‖up, SiLU, down, each launched while the one before runs."""
     hidden, inner = 5120, 17408
-    cores = torch.cuda.get_device_properties(0).multi_processor_count
-    how = Plan("registers", 8, 4 * cores, 256, ahead=ahead, registers=120)
 
     def make(seed: int) -> Made:
         gate_up, down = random_weight(2 * inner, hidden, seed), random_weight(hidden, inner, seed + 100)
@@ -96,8 +88,8 @@ def _block(columns: int, ahead: int) -> Case:
 
         def launch() -> Partial:
             _, normed = add_rms_norm(residual, delta, scale, 1e-6, dependent=True)
-            product = nvfp4_linear(normed, gate_up, dependent=True, chosen=how)
-            return nvfp4_linear(silu_mul(product, dependent=True), down, dependent=True, chosen=how)
+            product = nvfp4_linear(normed, gate_up, dependent=True)
+            return nvfp4_linear(silu_mul(product, dependent=True), down, dependent=True)
 
         def exact() -> Sequence[Tensor]:
             total = residual.double() + delta.sum()
@@ -108,7 +100,7 @@ def _block(columns: int, ahead: int) -> Case:
         return launch, exact
 
     moved = 3 * inner * hidden * 9 // 16
-    return Case("linear", f"block × {columns}, {ahead} ahead", make, 1e-2, moved, variants=4)
+    return Case("linear", f"feed-forward block × {columns}", make, 1e-2, moved, variants=4)
 
 
 def _dense(name: str, out: int, k: int, columns: int, per_round: float, chosen: Tiling | None = None) -> Case:
