@@ -19,7 +19,7 @@ from torch import Tensor
 from kernels.fused import card
 from kernels.fused.dot import dot
 from kernels.fused.launch import overlap
-from kernels.fused.paged_decode_fp8 import decode_fp8_kernel
+from kernels.fused.paged_decode_fp8 import decode_fp8_kernel, decode_fp8_rows_kernel
 from kernels.fused.pool import LayerPool
 from kernels.fused.splits import join_splits, share
 from kernels.registry import interpreted, use_triton
@@ -36,6 +36,8 @@ class Plan:
     tile: int
     warps: int
     stages: int
+    keys_first: bool = False
+    """FP8 keys as the left operands of the products: :mod:`kernels.fused.paged_decode_fp8`."""
 
 
 def paged_decode_reference(
@@ -116,7 +118,9 @@ def paged_decode(
     y = torch.empty(count, heads * dim, dtype=q.dtype, device=q.device)
     launch = overlap(dependent, q)
     rows = _rows(columns, heads, pool)
-    kernel = decode_fp8_kernel if pool.packed else _decode_kernel
+    kernel = _decode_kernel
+    if pool.packed:
+        kernel = decode_fp8_kernel if plan.keys_first else decode_fp8_rows_kernel
     kernel[(pool.heads, splits, lanes)](
         q,
         *pool.arguments(torch.int16),
@@ -153,8 +157,8 @@ def decode_plan(lanes: int, columns: int, heads: int, pool: LayerPool, processor
         # Two programs to a multiprocessor: one decodes codes while the other waits for them.
         splits = max(1, 2 * processors // (lanes * pool.heads))
         if rows <= 16:
-            return Plan(splits, 64, 4, 3)
-        return Plan(splits, 64 if roomy or rows <= 32 else 32, 8, 3 if roomy else 2)
+            return Plan(splits, 64, 4, 3, keys_first=True)
+        return Plan(splits, 64 if rows <= 32 else 32, 4, 3)
     splits = max(1, processors // (lanes * pool.heads))
     room = 32768 if roomy and rows == 16 else 16384
     tile = max(16, min(64, room // (pool.dim * pool.k.element_size())))

@@ -75,7 +75,9 @@ def test_lanes_of_all_lengths(
     gate = randn(3 * columns, heads * dim, seed=2, dtype=dtype)
     exact = exact_decode(q, gate, pool, table, past)
     monkeypatch.setenv("IGNIS_KERNELS", "triton")
-    assert_close(paged_decode(q, gate, pool, table, past, plan=Plan(3, 16, 4, 1)), exact, dtype, steps=8)
+    for keys_first in (False, True) if kind == "fp8" else (False,):
+        plan = Plan(3, 16, 4, 1, keys_first)
+        assert_close(paged_decode(q, gate, pool, table, past, plan=plan), exact, dtype, steps=8)
     assert_close(paged_decode_reference(q, gate, pool, table, past), exact, dtype, steps=8)
 
 
