@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 
 from assets.ember.recipe import (
+    access,
     baseline,
     branches,
     checkpoint,
@@ -489,3 +490,20 @@ def test_the_baseline_clicks_the_nearest_text():
     assert shares["absent refused"] == {"share": 1.0, "n": 1}
     doc = {"name": "log", "lines": ["nothing", "open it"], "questions": [("who did open", [1]), ("gone", None)]}
     assert baseline.lines(embed, [doc], 0.5)["log: first"]["share"] == 1.0
+
+
+def test_requests_that_stand_out_are_asked_by_what_they_mean():
+    present, absent = 0, 0
+    for seed in range(20):
+        doc = access.access_document(random.Random(seed), 60, ["stone", "river"], wanted=10)
+        statuses = [int(line.split('" ')[1].split()[0]) for line in doc.lines]
+        for question, answer in doc.questions:
+            meant = [code for code, said in access.STATUSES.items() if any(clause in question for clause in said)]
+            if answer is None:
+                absent += 1
+                assert not any(statuses.count(code) for code in meant), question
+            else:
+                present += 1
+                assert not meant or statuses[answer] in meant, question
+    assert present > 80
+    assert absent > 10

@@ -218,7 +218,7 @@ def log_document(
     there = set(lines)
     for question, index in rng.sample(foreign, min(len(foreign), max(1, wanted // 2))):
         if index is not None or not any(question in line for line in there):
-            document.questions.append((reworded(rng, question, 0.0), index))
+            document.questions.append((reworded(rng, question, 0.0)[:200], index))
     for index, event, slots, line in rng.sample(rows, min(len(rows), 3 * wanted)):
         question, answer = _question(
             rng,

@@ -26,9 +26,10 @@ cd "$root"
 
 extract() { # FOLDER LIST: packages into FOLDER, without installing anything
     mkdir -p "$work/debs" "$work/$1"
+    apt-cache pkgnames | sort >"$work/pkgnames"
     local name names=()
     for name in $(list "$2"); do
-        if ! apt-cache show "$name" >/dev/null 2>&1; then
+        if ! grep -qxF "$name" "$work/pkgnames"; then
             echo "left out, not in this Debian: $name" >&2
         elif [ ! -e "$work/$1/.$name" ]; then
             names+=("$name")
@@ -47,7 +48,7 @@ fetch() {
     extract looks debian-looks.txt
     extract documents debian-documents.txt
     local share="$work/looks/usr/lib/libreoffice/share"
-    [ -e "$share/registry" ] || [ ! -e "$share/.registry" ] || ln -s .registry "$share/registry"
+    ln -sfn .registry "$share/registry"
     mkdir -p "$work/sources" "$work/apt/partial" "$work/npm"
     # Source packages need lines for them in apt's list: a copy of it, for these downloads alone.
     sed 's/^Types: deb$/Types: deb-src/' /etc/apt/sources.list.d/debian.sources >"$work/apt/src.sources"
@@ -56,7 +57,8 @@ fetch() {
     mkdir -p "$work/apt/lists/partial"
     apt-get "${apt[@]}" update
     # shellcheck disable=SC2046
-    (cd "$work/sources" && apt-get "${apt[@]}" source --download-only $(list debian-sources.txt))
+    (cd "$work/sources" && apt-get "${apt[@]}" source --download-only $(list debian-sources.txt)) ||
+        echo "Some source archives could not be had; the strings come from the others." >&2
     # shellcheck disable=SC2046
     npm install --prefix "$work/npm" --ignore-scripts --no-audit --no-fund --silent $(list npm.txt)
 }

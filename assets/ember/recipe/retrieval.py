@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .access import access_document
 from .logs import FORMATS, Document, Line, lexical, log_document, unique
 from .shape import Words
 from .values import SERVICES, Values
@@ -133,6 +134,21 @@ def sentences_of(documents: np.ndarray, words: Words, count: int, seed: int) -> 
     return found[:count]
 
 
+PAIR_FRAMES = (
+    "{}",
+    "{}",
+    "which line means: {}",
+    "the one about {}",
+    "{}?",
+    "what is described as {}",
+    "Which line is about this: {}?",
+    "Where is it a matter of this: {}?",
+    "Which one could be described like this: {}?",
+    "What would you call this: {}?",
+    "Where do we read about this: {}?",
+)
+
+
 def pair_document(rng: random.Random, count: int, pairs: Pairs, *, wanted: int) -> Document:
     """Lines that mostly share a topic word, so that the right one is told by meaning."""
     chosen: list[int] = []
@@ -155,7 +171,7 @@ def pair_document(rng: random.Random, count: int, pairs: Pairs, *, wanted: int) 
             for i, t in enumerate(lines)
         ]
     document = Document(lines)
-    wording = rng.choice(("{}", "{}", "which line means: {}", "the one about {}", "{}?", "what is described as {}"))
+    wording = rng.choice(PAIR_FRAMES)
     once = {text for text in (t for _, t in inside) if sum(t == text for _, t in inside) == 1}
     for index in rng.sample(range(len(inside)), min(len(inside), wanted)):
         if outside and rng.random() < 0.15:
@@ -279,7 +295,7 @@ def record_document(rng: random.Random, count: int, words: list[str], *, wanted:
 
 def document(rng: random.Random, count: int, material: Material, *, wanted: int, held_out: bool = False) -> Document:
     """One document of a random kind with about ``count`` lines."""
-    kinds = [("log", 5.0), ("record", 1.3)]
+    kinds = [("log", 5.0), ("access", 0.8), ("record", 1.3)]
     kinds += [("pair", 4.0)] if material.pairs else []
     kinds += [("prose", 1.0)] if material.sentences else []
     kind = rng.choices([k for k, _ in kinds], [w for _, w in kinds])[0]
@@ -293,6 +309,8 @@ def document(rng: random.Random, count: int, material: Material, *, wanted: int,
             pairs=material.pairs,
             thesaurus=material.thesaurus,
         )
+    if kind == "access":
+        return access_document(rng, max(4, count // 2), material.words, wanted=wanted)
     if kind == "record":
         return record_document(rng, count, material.words, wanted=wanted)
     if kind == "pair":

@@ -46,11 +46,18 @@ _FRAMES = (
     "the line for: {q}",
     "{q}, please",
     "look this up: {q}",
+    "Which line is about this: {q}?",
+    "Where is this said: {q}?",
+    "When did this happen: {q}?",
+    "What does the log say about this: {q}?",
     "is there something like this: {q}",
 )
 _CLAUSE = re.compile(r"(\{\w+\}|a|an|the|somebody|someone|nobody|two|we|nothing|everything) .*")
 _CLAUSE_FRAMES = (
-    "when did it happen that {q}",
+    "When did it happen that {q}?",
+    "Which line says that {q}?",
+    "Where do we see that {q}?",
+    "Where does it say that {q}?",
     "which line says that {q}",
     "where is it written that {q}",
     "which entry tells that {q}",
@@ -81,7 +88,7 @@ def reworded(rng: random.Random, template: str, share: float = 0.35) -> str:
         return rng.choice(_SAME[match[0]]) if match[0] in _SAME and rng.random() < share else match[0]
 
     text = _PHRASE.sub(other, template)
-    if _CLAUSE.fullmatch(text) and rng.random() < 0.3:
+    if _CLAUSE.fullmatch(text) and rng.random() < 0.45:
         return _framed(rng, _CLAUSE_FRAMES, text)
     text = _framed(rng, _FRAMES, text)
     if _ASKING.match(text):
