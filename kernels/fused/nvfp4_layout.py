@@ -80,7 +80,12 @@ class NVFP4Weight:
 
 
 def empty_nvfp4(out_features: int, in_features: int, device: torch.device | str) -> NVFP4Weight:
-    """Room for a matrix, for :func:`pack_nvfp4` to fill part by part."""
+    """Room for a matrix, for :func:`pack_rows` to fill part by part. Raises ``ValueError`` on a card whose instructions
+    cannot decode it."""
+    device = torch.device(device)
+    if device.type == "cuda" and torch.cuda.get_device_capability(device) < (9, 0):
+        found = ".".join(str(number) for number in torch.cuda.get_device_capability(device))
+        raise ValueError(f"NVFP4 weights are decoded by instructions of compute capability 9.0; this card has {found}.")
     shape = NVFP4Weight(torch.empty(0), torch.empty(0), torch.empty(0), out_features, in_features)
     size = shape.rows * shape.columns
     return NVFP4Weight(

@@ -68,15 +68,6 @@ class Partial:
             total += torch.where(slot < count, self.values[slot], 0.0)
         return total
 
-    def add_up(self, dtype: torch.dtype = torch.bfloat16) -> Tensor:
-        """[N, out] in ``dtype``, by one small kernel: for readers that know no slots."""
-        if not self.slots or self.values.device.type == "cpu":
-            return self.sum().to(dtype)
-        out = torch.empty(self.columns, self.out_features, dtype=dtype, device=self.values.device)
-        grid = (self.columns, triton.cdiv(self.out_features, 1024))
-        _add_up_kernel[grid](*self.arguments, out, self.out_features, LAYOUT=self.layout, BLOCK=1024)
-        return out
-
     @staticmethod
     def of(values: Tensor) -> Partial:
         """A plain product [N, out], as cuBLAS gives it."""
@@ -151,13 +142,3 @@ def load_sum(values, slot_stride, column_stride, column, row, mask, OUT: tl.cons
         for slot in tl.static_range(1, SLOTS):
             total += tl.load(where + slot * slot_stride, mask=mask & (slot <= last - first), other=0.0)
     return total
-
-
-@triton.jit
-def _add_up_kernel(  # type: ignore[no-untyped-def]
-    values, slot_stride, column_stride, out, OUT: tl.constexpr, LAYOUT: tl.constexpr, BLOCK: tl.constexpr
-):
-    column = tl.program_id(0)
-    row = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    total = load_sum(values, slot_stride, column_stride, column, row, row < OUT, OUT, LAYOUT)
-    tl.store(out + column * OUT + row, total.to(out.dtype.element_ty), mask=row < OUT)
