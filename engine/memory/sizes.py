@@ -61,6 +61,16 @@ def round_bytes(lanes: int, pages: int, columns: int) -> int:
     return lanes * (pages * 4 + 64 + columns * 5 * 8)
 
 
+SCRATCH = 96 << 20
+"""Weights that are unpacked at a time at most for a prompt's products: all of a matrix of the 27B but its largest."""
+
+
+def scratch_bytes(text: TextConfig) -> int:
+    """Room for unpacked weights (BF16), as the largest matrix of a layer needs it."""
+    rows = max(2 * text.intermediate_size, text.num_heads * text.head_dim * 2, text.gdn_channels)
+    return min(-(-rows // 64) * 64 * -(-text.hidden_size // 512) * 512, SCRATCH) * 2
+
+
 def verify_bytes(text: TextConfig, taps: int) -> int:
     """What one column of a verify round records until it is accepted: in each Gated DeltaNet layer its key, the value
     it would write, its two gates (float32) and its convolution input (BF16); and ``taps`` hidden states (BF16)."""

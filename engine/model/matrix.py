@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from engine.memory.sizes import SCRATCH
 from kernels.fused.dense_linear import dense_linear, fp8_linear, unpack_fp8
 from kernels.fused.nvfp4_layout import NVFP4Weight
 from kernels.fused.nvfp4_linear import nvfp4_linear, wants_fragments
@@ -23,8 +24,6 @@ from kernels.fused.partial import Partial
 FEW = 128
 """Columns up to which weights are read in their own format: beyond that unpacking them costs less than reading them
 again for every 64 columns."""
-_SCRATCH = 96 << 20
-"""Numbers that are unpacked at a time at most: all of a matrix of the 27B but its largest, which takes two."""
 
 
 class Matrix(Protocol):
@@ -52,7 +51,7 @@ class Scratch:
 
     def reserve(self, size: int) -> None:
         """Room for ``size`` numbers, or for as many as are unpacked at a time; what was there is lost."""
-        size = min(size, _SCRATCH)
+        size = min(size, SCRATCH)
         if size > self.numbers.numel():
             device = self.numbers.device
             self.numbers = torch.empty(0, dtype=torch.bfloat16, device=device)

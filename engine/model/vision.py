@@ -19,6 +19,8 @@ from kernels.registry import use_triton
 from kernels.rotary import rotate
 
 LAYER_NORM_EPS = 1e-6
+SLICE = 8192
+"""Patches whose wide intermediate values are held at a time: a large picture takes less than half the memory."""
 
 
 class VisionTower:
@@ -42,7 +44,8 @@ class VisionTower:
         config, weights = self.config, self._weights
         rows, columns = rgb.shape[0] // config.patch_size, rgb.shape[1] // config.patch_size
         x = weights.patch(self._patches(rgb))
-        x = x + self._position_table(rows, columns).to(x.dtype)
+        for part, table in self._position_table(rows, columns):
+            x[part] += table
         cos, sin = self._rotary(rows, columns)
         yield None
         for block in weights.blocks:
@@ -63,8 +66,10 @@ class VisionTower:
         heads = self.config.num_heads
         y = F.layer_norm(x, x.shape[-1:], *block.norm1, LAYER_NORM_EPS)
         x = x + block.proj(_attend(block.qkv(y), cos, sin, heads))
-        y = F.layer_norm(x, x.shape[-1:], *block.norm2, LAYER_NORM_EPS)
-        return x + block.fc2(F.gelu(block.fc1(y), approximate="tanh"))
+        for part in _slices(x.shape[0]):
+            y = F.layer_norm(x[part], x.shape[-1:], *block.norm2, LAYER_NORM_EPS)
+            x[part] += block.fc2(F.gelu(block.fc1(y), approximate="tanh"))
+        return x
 
     def _patches(self, rgb: np.ndarray) -> Tensor:
         """[patches, channels · temporal · patch²], scaled to −1…1, in the order of :meth:`_grid`.
@@ -96,8 +101,9 @@ class VisionTower:
         angles = torch.cat([row[:, None] * self._frequencies, column[:, None] * self._frequencies], dim=1)
         return angles.cos().to(self._dtype), angles.sin().to(self._dtype)
 
-    def _position_table(self, rows: int, columns: int) -> Tensor:
-        """The learned table resampled bilinearly, corners on corners, to the picture's grid: [patches, hidden]."""
+    def _position_table(self, rows: int, columns: int) -> Iterator[tuple[slice, Tensor]]:
+        """The learned table resampled bilinearly, corners on corners, to the picture's grid: some patches at a time,
+        [patches, hidden] in the compute type."""
         side = self.config.position_side
         row, column = self._grid(rows, columns)
 
@@ -106,13 +112,19 @@ class VisionTower:
             low = at.floor().long()
             return low, (low + 1).clamp(max=side - 1), at - low
 
-        top, bottom, down = taps(row, rows)
-        left, right, across = taps(column, columns)
         table = self._weights.positions
-        down, across = down[:, None], across[:, None]
-        upper = table[top * side + left] * (1 - across) + table[top * side + right] * across
-        lower = table[bottom * side + left] * (1 - across) + table[bottom * side + right] * across
-        return upper * (1 - down) + lower * down
+        for part in _slices(rows * columns):
+            top, bottom, down = taps(row[part], rows)
+            left, right, across = taps(column[part], columns)
+            down, across = down[:, None], across[:, None]
+            upper = table[top * side + left] * (1 - across) + table[top * side + right] * across
+            lower = table[bottom * side + left] * (1 - across) + table[bottom * side + right] * across
+            yield part, (upper * (1 - down) + lower * down).to(self._dtype)
+
+
+def _slices(count: int) -> Iterator[slice]:
+    for start in range(0, count, SLICE):
+        yield slice(start, min(start + SLICE, count))
 
 
 def _attend(product: Tensor, cos: Tensor, sin: Tensor, heads: int) -> Tensor:

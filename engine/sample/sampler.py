@@ -92,6 +92,13 @@ class Sampler:
     def nbytes(self) -> int:
         return self._divisor.nbytes + self._reduction.nbytes + self._masks.nbytes
 
+    def warm(self) -> None:
+        """Have the card compile what choosing tokens takes."""
+        if self._card is not None:
+            logits = torch.zeros(1, self._divisor.shape[1], device=self._divisor.device)
+            for params in (SamplingParams(temperature=0.0), SamplingParams(top_k=20), SamplingParams(top_p=0.9)):
+                self._card.draw(logits, [0], [_Lane(params, 0)], [False])
+
     def begin(self, lane: int, params: SamplingParams, prompt_ids: Sequence[int], seed: int) -> None:
         """Start a request on a lane. ``params.seed`` is not looked at: ``seed`` is the one in force."""
         state = self._lanes[lane] = _Lane(params, seed)

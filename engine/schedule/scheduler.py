@@ -21,6 +21,7 @@ from torch import Tensor
 from engine.config import EngineConfig
 from engine.memory.disk_tier import DiskTier
 from engine.memory.plan import Layout
+from engine.memory.reserve import reserve
 from engine.memory.stored import StoredState
 from engine.messages import (
     DeadlineError,
@@ -75,6 +76,7 @@ class Scheduler:
         self._prefill = Prefill(network, config.prefill_chunk, VisionCache(layout.vision_cache))
         self._round_buffers = Round(network, config.lanes, self.lanes.pages_each)
         self._sampler = Sampler(config.lanes, network.config.text.vocab_size, network.device)
+        self._plan = layout.plan
         self._chunk = config.prefill_chunk
         self._decode_share = config.decode_share
         self._decode_credit = 0.0
@@ -84,9 +86,11 @@ class Scheduler:
     def prepare(self) -> None:
         """Before the first request: whatever a card compiles, captures or reserves once, so that none waits for it."""
         if self._network.device.type == "cuda":
+            reserve(self._plan, self._network.device)
             with torch.inference_mode():
                 self._prefill.warm()
                 self._round_buffers.capture()
+                self._sampler.warm()
 
     # --- what the outside asks for -------------------------------------------------------------------------
 

@@ -12,6 +12,8 @@ from engine.config import TextConfig, VisionConfig
 
 GDN_CHUNK = 64
 """Tokens that the chunked recurrence solves together (``kernels.gated_delta.CHUNK``)."""
+SLICE = 8192
+"""Patches of a picture whose wide values are held at a time (``engine.model.vision.SLICE``)."""
 SCORED_ROWS = 64
 """Prompt positions that are scored at once."""
 
@@ -85,14 +87,23 @@ def _logits(text: TextConfig, lanes: int, columns: int) -> Stage:
 
 
 def _picture(vision: VisionConfig, pixels: int, itemsize: int) -> Stage:
-    """The fullest of reading the pixels, placing the patches, and a block's MLP."""
+    """The fullest of reading the pixels, placing the patches, attention, and a block's MLP, of which the second and the
+    last hold their wide values for some patches at a time (``engine.model.vision.SLICE``)."""
     hidden = vision.hidden_size
     colours = vision.in_channels * vision.patch_size**2
     tubes = colours * vision.temporal_patch_size
     rotary = hidden // vision.num_heads
     pixel = (colours + tubes) * 4 + (tubes * itemsize if itemsize < 4 else 0)
-    place = hidden * itemsize + 5 * hidden * 4
-    block = (6 * hidden + 2 * vision.intermediate_size + rotary) * itemsize
     patches = pixels // vision.patch_size**2
-    token = max(pixel, place, block)
-    return Stage(patches * token, f"a picture's {patches:,} patches × {token:,} B")
+    some = min(patches, SLICE)
+    attention = (6 * hidden + rotary) * itemsize
+    place = patches * hidden * itemsize + some * 5 * hidden * 4
+    mlp = patches * (2 * hidden + rotary) * itemsize + some * (2 * hidden + 2 * vision.intermediate_size) * itemsize
+    stages = {
+        f"a picture's {patches:,} patches × {pixel:,} B": patches * pixel,
+        f"a picture's {patches:,} patches × {attention:,} B": patches * attention,
+        f"a picture's {patches:,} patches, {some:,} placed at a time": place,
+        f"a picture's {patches:,} patches, {some:,} in the MLP at a time": mlp,
+    }
+    why = max(stages, key=lambda stage: stages[stage])
+    return Stage(stages[why], why)

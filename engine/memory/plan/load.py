@@ -8,7 +8,7 @@ from engine.compute import runs_fused
 from engine.config import EngineConfig, ModelConfig
 from engine.memory.plan.budget import MAX_PIXELS
 from engine.memory.plan.host import plan_host
-from engine.memory.plan.machine import Memory, card_memory, host_memory
+from engine.memory.plan.machine import Memory, card_memory, cuda_context, host_memory
 from engine.memory.plan.result import Layout, PlanError
 from engine.memory.plan.vram import plan_vram
 from engine.memory.plan.weights import Formats, on_card, unpacked
@@ -40,6 +40,7 @@ def plan_load(
     name = str(dtype).removeprefix("torch.")
     fused = runs_fused(model.text, device.type, name)
     check_runs(config, name, fused=fused)
+    _touch(device)
     memory = _card(device)
     weights = on_card(model, checkpoint) if fused else unpacked(model, dtype.itemsize, name)
     return plan_vram(
@@ -51,6 +52,7 @@ def plan_load(
         itemsize=2 if dtype.itemsize == 2 else 4,
         pixels=pixels,
         host=host_memory(),
+        context_bytes=cuda_context(_uuid(device)),
     )
 
 
@@ -69,11 +71,26 @@ def check_runs(config: EngineConfig, name: str, *, fused: bool) -> None:
         )
 
 
-def _card(device: torch.device) -> Memory:
+def _touch(device: torch.device) -> None:
+    """Let the driver make its context and cuBLAS its workspace, so that both can be measured."""
+    import torch
+
+    a = torch.ones(64, 64, dtype=torch.bfloat16, device=device)
+    torch.mm(a, a)
+    torch.cuda.synchronize(device)
+
+
+def _uuid(device: torch.device) -> str:
     import torch
 
     uuid = getattr(torch.cuda.get_device_properties(device), "uuid", "")
-    memory = card_memory(f"GPU-{uuid}" if uuid else "")
+    return f"GPU-{uuid}" if uuid else ""
+
+
+def _card(device: torch.device) -> Memory:
+    import torch
+
+    memory = card_memory(_uuid(device))
     if memory is not None:
         return memory
     free, total = torch.cuda.mem_get_info(device)

@@ -63,13 +63,37 @@ def _handle(wanted: str) -> object:
     return pynvml.nvmlDeviceGetHandleByIndex(int(wanted) if wanted.isdecimal() else 0)
 
 
-def _own(handle: object) -> int:
-    """Bytes that this process holds on the card. Windows' driver does not tell; then what torch has reserved."""
-    held = [
+def cuda_context(uuid: str = "") -> int | None:
+    """Bytes of the card that this process holds beside what torch has reserved: the driver's context, libraries and
+    kernels that are loaded. None where the driver does not tell; then a plan assumes. CUDA must be in use already."""
+    import torch
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return None
+    try:
+        handle = _handle(uuid or os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip())
+        held = sum(_told(handle)) - torch.cuda.memory_reserved()
+    except pynvml.NVMLError:
+        return None
+    finally:
+        pynvml.nvmlShutdown()
+    return held if held > 0 else None
+
+
+def _told(handle: object) -> list[int]:
+    """What the driver says this process holds: nothing, or one figure."""
+    return [
         process.usedGpuMemory or 0
         for process in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
         if process.pid == os.getpid()
     ]
+
+
+def _own(handle: object) -> int:
+    """Bytes that this process holds on the card. Windows' driver does not tell; then what torch has reserved."""
+    held = _told(handle)
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         held.append(torch.cuda.memory_reserved())

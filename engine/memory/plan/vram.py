@@ -24,8 +24,10 @@ from engine.messages import MemoryLine, MemoryPlan
 HEADROOM = 1 << 30
 CONTEXT = 432 << 20
 """The driver's and CUDA's own share: what a published plan for a 32 GiB card states."""
-GRAPH = 10 << 20
-"""One captured round: the same plan states 83 MiB for those of eight widths."""
+KERNELS = 168 << 20
+"""The driver's share of compiled kernels and of captured rounds, measured on an H200 (143 kernels, eight widths)."""
+GRAPH = 16 << 20
+"""Intermediate results of one captured round, measured there with the 27B; its logits come to that."""
 HOST_TIER = 2 << 30
 
 
@@ -40,6 +42,7 @@ class _Card:
     itemsize: int
     pixels: int
     budget: int
+    context: int | None
 
 
 def plan_vram(
@@ -53,6 +56,7 @@ def plan_vram(
     pixels: int = MAX_PIXELS,
     drafter: Drafter | None = None,
     host: Memory | None = None,
+    context_bytes: int | None = None,
 ) -> Layout:
     """Plan a GPU's memory.
 
@@ -63,6 +67,7 @@ def plan_vram(
         pixels: of the largest picture.
         drafter: the model's, if there is one.
         host: memory of the machine the card is in; None is not known, and enough.
+        context_bytes: what the driver's context was measured to take; None is not known.
 
     Raises:
         PlanError: not even one full context fits.
@@ -71,7 +76,7 @@ def plan_vram(
     if config.draft_tokens and drafter is None:
         raise PlanError("There is no drafter for this model: leave out --draft-tokens.")
     space = room(config, total, free, HEADROOM)
-    card = _Card(model, weights, drafter, host, itemsize, pixels, space.budget)
+    card = _Card(model, weights, drafter, host, itemsize, pixels, space.budget, context_bytes)
     attempt = partial(_attempt, card)
     context, found = context_of(model, config), attempt(config)
     kept = _kept(config, itemsize)
@@ -127,22 +132,31 @@ def _device_lines(card: _Card, config: EngineConfig, context: int, kept: str) ->
         itemsize=card.itemsize,
         gathered=0,
     )
+    scratch = sizes.scratch_bytes(text)
     rounds = sizes.round_bytes(lanes, pages, columns)
     cache = vision_cache(card.model, card.pixels, card.itemsize)
-    graphs = lanes * (2 if config.draft_tokens else 1)
+    widths = lanes * (2 if config.draft_tokens else 1)
+    logits = 2 * sum(range(lanes + 1)) * columns * text.vocab_size * 4
+    graphs = KERNELS + widths * GRAPH + logits
     return [
         MemoryLine("weights", card.weights.bytes, card.weights.why),
-        MemoryLine("context", CONTEXT, "assumed until it is measured on the card"),
+        _context(card.context),
         _window(text, lanes, config.prefill_chunk, kept),
         MemoryLine("lane_state", lanes * slot, f"{lanes} lanes × {slot:,} B"),
-        MemoryLine("workspace", work.bytes, work.why),
+        MemoryLine("workspace", work.bytes + scratch, f"{work.why} + {scratch:,} B for unpacked weights"),
         MemoryLine("vision_cache", cache, "encoded pictures, two of the largest" if cache else "no pictures"),
         MemoryLine("sampling", lanes * sampling, f"{lanes} lanes × {sampling:,} B penalties and masks"),
         MemoryLine("round", rounds, f"{lanes} lanes × ({pages:,} pages × 4 B + 64 B + {columns} × 40 B)"),
-        MemoryLine("graphs", graphs * GRAPH, f"{graphs} captured rounds × {GRAPH:,} B, assumed as well"),
+        MemoryLine("graphs", graphs, f"kernels {KERNELS:,} B + {widths} rounds × {GRAPH:,} B + logits {logits:,} B"),
         _verify(text, card.drafter, lanes, config.draft_tokens),
         _drafter(card.drafter, lanes, config.draft_tokens),
     ]
+
+
+def _context(measured: int | None) -> MemoryLine:
+    if measured is None:
+        return MemoryLine("context", CONTEXT, "assumed until it is measured on the card")
+    return MemoryLine("context", measured, "the driver's and its libraries', measured")
 
 
 def _window(text: TextConfig, lanes: int, chunk: int, kept: str) -> MemoryLine:

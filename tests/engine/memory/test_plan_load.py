@@ -14,6 +14,7 @@ import torch
 from engine.checkpoint.random_model import RandomWeights
 from engine.config import EngineConfig, ModelConfig
 from engine.memory.plan import Memory, PlanError, card_memory, host_memory, load, plan_load
+from engine.memory.plan.machine import cuda_context
 from engine.memory.plan.weights import count_parameters, on_card
 from engine.model.fused_weights import read_fused
 
@@ -84,21 +85,40 @@ def test_a_driver_that_does_not_tell_what_we_hold(monkeypatch: pytest.MonkeyPatc
     assert found.free == 23 * GIB
 
 
+def test_the_context_is_what_is_held_beside_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 3 * GIB)
+    driver = Driver(monkeypatch)
+    assert cuda_context() == 2 * GIB
+    assert driver.open == 0
+    Driver(monkeypatch, own=None)
+    assert cuda_context() is None
+
+
 def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> None:
         raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
 
     monkeypatch.setattr(pynvml, "nvmlInit", fail)
     assert card_memory() is None
+    assert cuda_context() is None
+
+
+def on_a_card(monkeypatch: pytest.MonkeyPatch, context: int | None = 700 << 20) -> None:
+    """A card of 32 GiB, of which others hold 7, and on which CUDA's context takes ``context`` bytes."""
+    monkeypatch.setattr(load, "_touch", lambda _: None)
+    monkeypatch.setattr(load, "_uuid", lambda _: "")
+    monkeypatch.setattr(load, "_card", lambda _: Memory(32 * GIB, 25 * GIB))
+    monkeypatch.setattr(load, "cuda_context", lambda _: context)
 
 
 def test_loading_on_a_card_plans_what_is_held_there(model: ModelConfig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load, "_card", lambda _: Memory(32 * GIB, 25 * GIB))
+    on_a_card(monkeypatch)
     monkeypatch.setattr(load, "host_memory", lambda: Memory(64 * GIB, 60 * GIB))
     checkpoint = RandomWeights(model, device=CPU)
     layout = plan_load(model, EngineConfig(), CUDA, torch.bfloat16, checkpoint)
     found = {line.name: line for line in layout.plan.lines}
     assert layout.plan.kind == "vram"
+    assert found["context"].bytes == 700 << 20
     assert (layout.plan.budget, layout.plan.other) == (24 * GIB, 7 * GIB)
     assert found["weights"].bytes == on_card(model, checkpoint).bytes
     assert found["retained"].tier == found["host_tier"].tier == "host"
@@ -106,7 +126,7 @@ def test_loading_on_a_card_plans_what_is_held_there(model: ModelConfig, monkeypa
 
 
 def test_without_the_kernels_weights_are_unpacked(model: ModelConfig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load, "_card", lambda _: Memory(32 * GIB, 25 * GIB))
+    on_a_card(monkeypatch)
     monkeypatch.setattr(load, "host_memory", lambda: Memory(64 * GIB, 60 * GIB))
     monkeypatch.setenv("IGNIS_KERNELS", "reference")
     checkpoint = RandomWeights(model, device=CPU)
