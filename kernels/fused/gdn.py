@@ -155,3 +155,24 @@ def load_gates(ba, decay, dt_bias, column, head, mask, HEADS: tl.constexpr):  # 
 @triton.jit
 def silu(x):  # type: ignore[no-untyped-def]
     return x / (1.0 + tl.exp(-x))
+
+
+@triton.jit
+def two_parts(x):  # type: ignore[no-untyped-def]
+    """float32 → two BF16 whose sum has 16 bits of it: its upper half, cut off (one bitwise operation), and the rest."""
+    high = (x.to(tl.int32, bitcast=True) & -65536).to(tl.float32, bitcast=True)
+    return high.to(tl.bfloat16), (x - high).to(tl.bfloat16)
+
+
+@triton.jit
+def precise_dot(a, b, acc, INTERPRET: tl.constexpr):  # type: ignore[no-untyped-def]
+    """acc + a b of float32 matrices, each in two BF16 parts: 16 bits of them, for a third of what TF32 would cost."""
+    if INTERPRET:
+        acc = tl.dot(a, b, acc)
+    else:
+        a_high, a_low = two_parts(a)
+        b_high, b_low = two_parts(b)
+        acc = tl.dot(a_low, b_high, acc)
+        acc = tl.dot(a_high, b_low, acc)
+        acc = tl.dot(a_high, b_high, acc)
+    return acc

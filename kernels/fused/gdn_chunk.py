@@ -20,7 +20,7 @@ from torch import Tensor
 
 from kernels.causal_conv import causal_conv_chunk
 from kernels.fused.dot import dot
-from kernels.fused.gdn import GdnLayer, GdnState, gates_reference, load_gates, silu
+from kernels.fused.gdn import GdnLayer, GdnState, gates_reference, load_gates, precise_dot, silu, two_parts
 from kernels.fused.gdn_step import gated_norm_reference, split_heads
 from kernels.fused.launch import overlap
 from kernels.fused.partial import Partial, load_sum
@@ -31,11 +31,6 @@ CHUNK = 64
 VALUES = 64
 """Values of a head that one program carries from chunk to chunk: two programs a head of 128, so that the 48 heads of
 one run occupy 96 multiprocessors."""
-
-
-CONV: dict[str, int] = {"BLOCK": 64, "num_warps": 8}
-SOLVE: dict[str, int] = {"num_warps": 4}
-WALK: dict[str, int] = {"num_warps": 4}
 
 
 def gdn_chunk_reference(
@@ -108,7 +103,7 @@ def gdn_chunk(
     inputs = {"OUT": product.out_features, "LAYOUT": product.layout}
     heads_shape = {"KEY_HEADS": layer.key_heads, "HEADS": heads, "DK": dk, "DV": dv}
     launch = overlap(dependent, out)
-    _conv_kernel[(chunks, triton.cdiv(layer.channels, CONV["BLOCK"]))](
+    _conv_kernel[(chunks, triton.cdiv(layer.channels, 64))](
         *product.arguments,
         layer.conv,
         state.conv,
@@ -118,7 +113,8 @@ def gdn_chunk(
         mixed,
         **shape,
         **inputs,
-        **CONV,
+        BLOCK=64,
+        num_warps=8,
         **launch,
     )
     _solve_kernel[(chunks, heads)](
@@ -133,7 +129,7 @@ def gdn_chunk(
         **shape,
         **heads_shape,
         INTERPRET=interpreted(),
-        **SOLVE,
+        num_warps=4,
         **launch,
     )
     values = min(VALUES, dv)
@@ -155,7 +151,7 @@ def gdn_chunk(
         **heads_shape,
         BV=values,
         INTERPRET=interpreted(),
-        **WALK,
+        num_warps=4,
         num_stages=_stages(mixed),
         **launch,
     )
@@ -255,20 +251,6 @@ def _conv_kernel(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _precise(a, b, acc, INTERPRET: tl.constexpr):  # type: ignore[no-untyped-def]
-    """acc + a b of float32 matrices, each in two BF16 parts: 16 bits of them, for a third of what TF32 would cost."""
-    if INTERPRET:
-        acc = tl.dot(a, b, acc)
-    else:
-        a_high, b_high = a.to(tl.bfloat16), b.to(tl.bfloat16)
-        a_low, b_low = (a - a_high.to(tl.float32)).to(tl.bfloat16), (b - b_high.to(tl.float32)).to(tl.bfloat16)
-        acc = tl.dot(a_low, b_high, acc)
-        acc = tl.dot(a_high, b_low, acc)
-        acc = tl.dot(a_high, b_high, acc)
-    return acc
-
-
-@triton.jit
 def _unit_lower_inverse(a, INTERPRET: tl.constexpr):  # type: ignore[no-untyped-def]
     """(I + a)⁻¹ in float32 of a strictly lower triangular a [64, 64].
 
@@ -288,10 +270,10 @@ def _unit_lower_inverse(a, INTERPRET: tl.constexpr):  # type: ignore[no-untyped-
     spread = tl.broadcast_to(inverse[:, :, None, :], (4, 16, 4, 16))
     d = tl.where(diagonal, tl.reshape(spread, (64, 64)), 0.0)
     nothing = tl.zeros((64, 64), tl.float32)
-    n = _precise(d, tl.where(diagonal, 0.0, a), nothing, INTERPRET)
+    n = precise_dot(d, tl.where(diagonal, 0.0, a), nothing, INTERPRET)
     rest = tl.where(r[:, None] == r[None, :], 1.0, 0.0) - n
-    rest = _precise(rest, _precise(n, n, nothing, INTERPRET), rest, INTERPRET)
-    return _precise(rest, d, nothing, INTERPRET)
+    rest = precise_dot(rest, precise_dot(n, n, nothing, INTERPRET), rest, INTERPRET)
+    return precise_dot(rest, d, nothing, INTERPRET)
 
 
 @triton.jit
@@ -373,10 +355,12 @@ def _keep_inputs(  # type: ignore[no-untyped-def]
 @triton.jit
 def _product(x, y, acc, INTERPRET: tl.constexpr):  # type: ignore[no-untyped-def]
     """acc + x y, x in float32, y as it is: where y is BF16, of two BF16 parts of x, the first and what it leaves."""
-    high = x.to(y.dtype)
-    acc = dot(high, y, acc, INTERPRET)
-    if y.dtype != tl.float32:
-        acc = dot((x - high.to(tl.float32)).to(y.dtype), y, acc, INTERPRET)
+    if y.dtype == tl.float32:
+        acc = dot(x, y, acc, INTERPRET)
+    else:
+        high, low = two_parts(x)
+        acc = dot(high, y, acc, INTERPRET)
+        acc = dot(low, y, acc, INTERPRET)
     return acc
 
 

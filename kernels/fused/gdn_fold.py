@@ -12,7 +12,8 @@ from kernels.fused.launch import overlap
 from kernels.registry import use_triton
 from kernels.served import TAPS
 
-LAUNCH: dict[str, int] = {"num_warps": 4}
+ROWS = 64
+"""Rows of a head's state (key dimensions) that a program folds: few enough for four programs on a multiprocessor."""
 
 
 def gdn_fold_reference(
@@ -53,7 +54,8 @@ def gdn_fold(
     _check(record, state, slots, columns)
     layers, _, heads, dk, dv = state.recurrent.shape
     channels = state.conv.shape[-1]
-    _fold_kernel[(heads + triton.cdiv(channels, 1024), len(slots), layers)](
+    rows = min(ROWS, dk)
+    _fold_kernel[(heads * (dk // rows) + triton.cdiv(channels, 1024), len(slots), layers)](
         record.inputs,
         record.keys,
         record.written,
@@ -73,7 +75,8 @@ def gdn_fold(
         DK=dk,
         DV=dv,
         T=columns,
-        **LAUNCH,
+        ROWS=rows,
+        num_warps=4,
         **overlap(dependent, slots),
     )
 
@@ -109,9 +112,11 @@ def _fold_kernel(  # type: ignore[no-untyped-def]
     DK: tl.constexpr,
     DV: tl.constexpr,
     T: tl.constexpr,
+    ROWS: tl.constexpr,
     DEPENDENT: tl.constexpr,
 ):
-    """One value head of one lane in one layer; after the heads, 1,024 channels of the convolution's state."""
+    """Some rows of one value head of one lane in one layer; after the heads, 1,024 channels of the convolution's."""
+    PARTS: tl.constexpr = DK // ROWS
     job, lane, layer = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     if DEPENDENT:
         # Those that follow start when this is done: some read the state before they wait.
@@ -120,17 +125,17 @@ def _fold_kernel(  # type: ignore[no-untyped-def]
     if count > 0:
         slot = tl.load(slots + lane).to(tl.int64)
         first = layer * room + lane * T
-        if job < HEADS:
-            i, j = tl.arange(0, DK), tl.arange(0, DV)
-            where = state + layer * layer_stride + slot * slot_stride + job * (DK * DV) + i[:, None] * DV + j[None, :]
+        if job < HEADS * PARTS:
+            head, i, j = job // PARTS, job % PARTS * ROWS + tl.arange(0, ROWS), tl.arange(0, DV)
+            where = state + layer * layer_stride + slot * slot_stride + head * (DK * DV) + i[:, None] * DV + j[None, :]
             s = tl.load(where)
             for column in range(first, first + count):
-                k = tl.load(keys + (column * KEY_HEADS + job // (HEADS // KEY_HEADS)) * DK + i)
-                u = tl.load(written + (column * HEADS + job) * DV + j)
-                s = tl.fma(k[:, None], u[None, :], s * tl.load(decay + column * HEADS + job))
+                k = tl.load(keys + (column * KEY_HEADS + head // (HEADS // KEY_HEADS)) * DK + i)
+                u = tl.load(written + (column * HEADS + head) * DV + j)
+                s = tl.fma(k[:, None], u[None, :], s * tl.load(decay + column * HEADS + head))
             tl.store(where, s)
         else:
-            c = (job - HEADS) * 1024 + tl.arange(0, 1024)
+            c = (job - HEADS * PARTS) * 1024 + tl.arange(0, 1024)
             mask = c < C
             row = conv_state + layer * conv_layer_stride + slot * conv_slot_stride + c
             x = inputs + first * C + c

@@ -182,15 +182,15 @@ def _columns_kernel(  # type: ignore[no-untyped-def]
         tl.extra.cuda.gdc_wait()
     x = load_sum(values, slot_stride, column_stride, column, c, live, OUT, LAYOUT).to(conv_state.dtype.element_ty)
     tl.store(record + column * C + c, x, mask=live)
-    # The columns before are other threads': they come back from the record.
-    tl.debug_barrier()
-    y = x.to(tl.float32) * tl.load(weight + 3 * C + c, mask=mask, other=0.0).to(tl.float32)
+    # Rounded as it will stand in the state: a token has the same inputs in every kind of round.
+    x = x.to(tl.float32)
+    y = x * tl.load(weight + 3 * C + c, mask=mask, other=0.0).to(tl.float32)
     for tap in tl.static_range(3):
         back = 3 - tap
-        old = tl.load(row + (t - back + 3) * C, mask=live & (t < back), other=0.0)
-        new = tl.load(record + (column - back) * C + c, mask=live & (t >= back), other=0.0)
+        old = tl.load(row + (t - back + 3) * C, mask=live & (t < back), other=0.0).to(tl.float32)
+        new = tl.gather(x, tl.broadcast_to(tl.maximum(t - back, 0), (T_UP, D)), axis=0)
         w = tl.load(weight + tap * C + c, mask=mask, other=0.0).to(tl.float32)
-        y += tl.where(t < back, old, new).to(tl.float32) * w
+        y += tl.where(t < back, old, new) * w
     y = silu(y)
     if head < 2 * KEY_HEADS:
         y = y * (tl.rsqrt(tl.sum(y * y, axis=1) + 1e-6) * scale)[:, None]

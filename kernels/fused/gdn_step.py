@@ -13,9 +13,6 @@ from kernels.fused.partial import Partial, load_sum
 from kernels.norm import rms_norm_gated
 from kernels.registry import use_triton
 
-LAUNCH: dict[str, int] = {"num_warps": 4}
-"""How a head is launched: two programs on a multiprocessor, so that one loads while the other stores."""
-
 
 def gdn_step_reference(
     mixed: Tensor,
@@ -102,7 +99,8 @@ def gdn_step(
         HEADS=layer.value_heads,
         DK=layer.key_dim,
         DV=layer.value_dim,
-        **LAUNCH,
+        # 208 registers: two programs on a multiprocessor, so that one loads while the other stores.
+        num_warps=4,
         **overlap(dependent, out),
     )
     return out
@@ -116,17 +114,6 @@ def _check(mixed: Tensor, product: Partial, ba: Tensor, layer: GdnLayer, state: 
             f"A step of {len(slots)} lanes takes {layer.channels} and {2 * layer.value_heads} values a lane, not "
             f"{shapes[0]} and {shapes[2]} beside a product of {shapes[1]} columns."
         )
-
-
-@triton.jit
-def advance(s, q, k, v, beta, decay):  # type: ignore[no-untyped-def]
-    """(S afterwards, u, o) of one token: S ← decay · S; u = β(v − Sᵀk); S ← S + k ⊗ u; o = Sᵀq."""
-    s *= decay
-    # o = (S + k ⊗ u)ᵀ q = Sᵀq + (k · q) u: both products with the state before it changes, so neither waits.
-    u = beta * (v - tl.sum(s * k[:, None], axis=0))
-    o = tl.sum(s * q[:, None], axis=0) + tl.sum(k * q) * u
-    # One rounding, by name: gdn_fold comes to the same bits.
-    return tl.fma(k[:, None], u[None, :], s), u, o
 
 
 @triton.jit
@@ -169,7 +156,10 @@ def _step_kernel(  # type: ignore[no-untyped-def]
     v = tl.load(mixed + lane * C + 2 * KEY_HEADS * DK + head * DV + j)
     beta, g = load_gates(ba, decay, dt_bias, lane, head, True, HEADS)
     z = load_sum(values, slot_stride, column_stride, lane, C + head * DV + j, j < DV, OUT, LAYOUT)
-    s, _, o = advance(s, q, k, v, beta, tl.exp(g))
-    tl.store(where, s)
+    s *= tl.exp(g)
+    # o = (S + k ⊗ u)ᵀ q = Sᵀq + (k · q) u: both products with the state before it changes, so neither waits.
+    u = beta * (v - tl.sum(s * k[:, None], axis=0))
+    o = tl.sum(s * q[:, None], axis=0) + tl.sum(k * q) * u
+    tl.store(where, s + k[:, None] * u[None, :])
     y = o * tl.rsqrt(tl.sum(o * o) / DV + eps) * w * silu(z)
     tl.store(out + (lane * HEADS + head) * DV + j, y.to(out.dtype.element_ty))

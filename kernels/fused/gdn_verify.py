@@ -1,8 +1,10 @@
 """The recurrence of several columns of each lane of which it is not known yet how many will stand.
 
-The state is read once, goes through the columns in registers, by the same operations in the same order as column by
-column in ``gdn_step``, and is left in memory as it was. What ``gdn_fold`` needs to bring it up to any of the columns is
-recorded.
+The state is read once and left in memory as it was. With decays G_t summed up over a lane's columns, what is written at
+column t is u_t = β_t (v_t − e^(G_t) Sᵀk_t) − Σ_{j < t} β_t e^(G_t − G_j) (k_t · k_j) u_j, and o_t = e^(G_t) Sᵀq_t +
+Σ_{j ≤ t} e^(G_t − G_j) (q_t · k_j) u_j. So u and o together solve one unit lower triangular system; its right side and
+its matrix are two products of all the columns' k and q, with the state and with themselves. What ``gdn_fold`` needs to
+bring the state up to any of the columns is recorded.
 """
 
 from __future__ import annotations
@@ -12,13 +14,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from kernels.fused.gdn import MAX_COLUMNS, GdnLayer, GdnRecord, GdnState, gates_reference, load_gates, silu
-from kernels.fused.gdn_step import advance, gated_norm_reference, split_heads
+from kernels.fused.gdn import MAX_COLUMNS, GdnLayer, GdnRecord, GdnState, gates_reference, load_gates, precise_dot, silu
+from kernels.fused.gdn_step import gated_norm_reference, split_heads
 from kernels.fused.launch import overlap
 from kernels.fused.partial import Partial, load_sum
-from kernels.registry import use_triton
-
-LAUNCH: dict[str, int] = {"num_warps": 4}
+from kernels.registry import interpreted, use_triton
 
 
 def gdn_verify_reference(
@@ -95,7 +95,6 @@ def gdn_verify(
         record.keys,
         record.written,
         record.decay,
-        torch.empty(out.shape, dtype=torch.float32, device=out.device),
         out,
         layer.eps,
         OUT=product.out_features,
@@ -106,8 +105,9 @@ def gdn_verify(
         DK=layer.key_dim,
         DV=layer.value_dim,
         T=columns,
-        T_UP=triton.next_power_of_2(columns),
-        **LAUNCH,
+        T_UP=max(8, triton.next_power_of_2(columns)),
+        INTERPRET=interpreted(),
+        num_warps=4,
         **overlap(dependent, out),
     )
     return out
@@ -147,7 +147,6 @@ def _verify_kernel(  # type: ignore[no-untyped-def]
     record_keys,
     record_written,
     record_decay,
-    scratch,
     out,
     eps,
     OUT: tl.constexpr,
@@ -159,6 +158,7 @@ def _verify_kernel(  # type: ignore[no-untyped-def]
     DV: tl.constexpr,
     T: tl.constexpr,
     T_UP: tl.constexpr,
+    INTERPRET: tl.constexpr,
     DEPENDENT: tl.constexpr,
 ):
     """One value head of one lane."""
@@ -172,25 +172,37 @@ def _verify_kernel(  # type: ignore[no-untyped-def]
     if DEPENDENT:
         tl.extra.cuda.gdc_launch_dependents()
         tl.extra.cuda.gdc_wait()
-    for t in range(T):
-        column = lane * T + t
-        key = mixed + column * C + key_head * DK + i
-        q, k = tl.load(key), tl.load(key + KEY_HEADS * DK)
-        v = tl.load(mixed + column * C + 2 * KEY_HEADS * DK + head * DV + j)
-        beta, g = load_gates(ba, decay, dt_bias, column, head, True, HEADS)
-        left = tl.exp(g)
-        s, u, o = advance(s, q, k, v, beta, left)
-        at = (column * HEADS + head) * DV + j
-        tl.store(record_written + at, u)
-        tl.store(scratch + at, o)
-        tl.store(record_decay + column * HEADS + head, left)
-        if head % GROUP == 0:
-            tl.store(record_keys + (column * KEY_HEADS + key_head) * DK + i, k)
-    tl.debug_barrier()
-    t = tl.arange(0, T_UP)[:, None]
+    # Rows: the k (and u) of all columns, then their q (and o).
+    r = tl.arange(0, 2 * T_UP)
+    t, is_q = r % T_UP, r >= T_UP
     column, live = lane * T + t, t < T
-    at = (column * HEADS + head) * DV + j[None, :]
-    o = tl.load(scratch + at, mask=live, other=0.0)
-    z = load_sum(values, slot_stride, column_stride, column, C + head * DV + j[None, :], live, OUT, LAYOUT)
-    y = o * tl.rsqrt(tl.sum(o * o, axis=1) / DV + eps)[:, None] * tl.load(norm + j)[None, :] * silu(z)
-    tl.store(out + at, y.to(out.dtype.element_ty), mask=live)
+    is_k = live & (r < T_UP)
+    part = tl.where(is_q, 0, KEY_HEADS) + key_head
+    kq = tl.load(mixed + column[:, None] * C + part[:, None] * DK + i[None, :], mask=live[:, None], other=0.0)
+    value = mixed + column[:, None] * C + 2 * KEY_HEADS * DK + head * DV + j[None, :]
+    v = tl.load(value, mask=is_k[:, None], other=0.0)
+    beta, g = load_gates(ba, decay, dt_bias, column, head, live, HEADS)
+    products = precise_dot(kq, tl.trans(kq), tl.zeros((2 * T_UP, 2 * T_UP), tl.float32), INTERPRET)
+    with_state = precise_dot(kq, s, tl.zeros((2 * T_UP, DV), tl.float32), INTERPRET)
+    c = r[None, :]
+    total = tl.sum(tl.where(c <= t[:, None], g[None, :], 0.0), axis=1)
+    grown = tl.exp(total)
+    left = tl.exp(tl.minimum(total[:, None] - total[None, :], 0.0))
+    before = tl.where(is_q[:, None], c <= t[:, None], c < t[:, None])
+    sign = tl.where(is_q, -1.0, beta)
+    matrix = tl.where(before, products * left * sign[:, None], 0.0)
+    x = beta[:, None] * v - (sign * grown)[:, None] * with_state
+    for step in range(T):
+        # Row ``step`` is settled; take its share off those after it.
+        row = tl.sum(tl.where(r[:, None] == step, x, 0.0), axis=0)
+        share = tl.sum(tl.where(c == step, matrix, 0.0), axis=1)
+        x -= share[:, None] * row[None, :]
+    at = (column[:, None] * HEADS + head) * DV + j[None, :]
+    tl.store(record_written + at, x, mask=is_k[:, None])
+    tl.store(record_decay + column * HEADS + head, tl.exp(g), mask=is_k)
+    if head % GROUP == 0:
+        tl.store(record_keys + (column[:, None] * KEY_HEADS + key_head) * DK + i[None, :], kq, mask=is_k[:, None])
+    is_o = (live & is_q)[:, None]
+    z = load_sum(values, slot_stride, column_stride, column[:, None], C + head * DV + j[None, :], is_o, OUT, LAYOUT)
+    y = x * tl.rsqrt(tl.sum(x * x, axis=1) / DV + eps)[:, None] * tl.load(norm + j)[None, :] * silu(z)
+    tl.store(out + at, y.to(out.dtype.element_ty), mask=is_o)

@@ -14,9 +14,6 @@ from kernels.norm import rms_norm
 from kernels.registry import use_triton
 from kernels.served import WIDEST
 
-PER_WARP = 256
-"""Values of a column that a warp holds."""
-
 
 def add_rms_norm_reference(
     residual: Tensor,
@@ -76,7 +73,7 @@ def add_rms_norm(
         ADD=delta is not None,
         FRAGMENTS=in_fragments,
         BLOCK=triton.next_power_of_2(hidden),
-        num_warps=min(32, max(1, triton.next_power_of_2(hidden) // PER_WARP)),
+        num_warps=min(32, max(1, triton.next_power_of_2(hidden) // 256)),
         **overlap(dependent, residual),
     )
     return residual, normed

@@ -7,16 +7,13 @@ from collections.abc import Iterator
 from kernels.fused import gdn_step, gdn_verify
 from kernels.fused.gdn_chunk import (
     CHUNK,
-    CONV,
-    SOLVE,
     VALUES,
-    WALK,
     _conv_kernel,
     _norm_kernel,
     _solve_kernel,
     _walk_kernel,
 )
-from kernels.fused.gdn_fold import LAUNCH, _fold_kernel
+from kernels.fused.gdn_fold import ROWS, _fold_kernel
 from kernels.fused.gdn_inputs import _columns_kernel, _one_kernel
 from tests.kernels.specialisation import Specialisation
 
@@ -73,26 +70,19 @@ def specialisations() -> Iterator[Specialisation]:
     of_round = PRODUCT | CHANNELS | HEADS | DEPENDENT
     step = gdn_step.LAUNCH
     yield Specialisation(gdn_step._step_kernel, TYPES, of_round, warps=step["num_warps"], registers=step.get("maxnreg"))
-    verify = gdn_verify.LAUNCH
-    yield Specialisation(
-        gdn_verify._verify_kernel,
-        TYPES | RECORD,
-        of_round | {"T": 8, "T_UP": 8},
-        warps=verify["num_warps"],
-        registers=verify.get("maxnreg"),
-    )
+    several = of_round | {"T": 8, "T_UP": 8, "INTERPRET": False}
+    yield Specialisation(gdn_verify._verify_kernel, TYPES | RECORD, several)
     types = TYPES | FOLD | {"slot_stride": "i32"}
-    yield Specialisation(_fold_kernel, types, CHANNELS | HEADS | DEPENDENT | {"T": 8}, warps=LAUNCH["num_warps"])
+    yield Specialisation(_fold_kernel, types, CHANNELS | HEADS | DEPENDENT | {"T": 8, "ROWS": ROWS})
     chunk = TYPES | BETWEEN | {"values": "*bf16", "mixed": "*bf16"}
     of_runs = RUNS | CHANNELS | DEPENDENT
-    yield Specialisation(_conv_kernel, chunk, of_runs | PLAIN | {"BLOCK": CONV["BLOCK"]}, warps=CONV["num_warps"])
+    yield Specialisation(_conv_kernel, chunk, of_runs | PLAIN | {"BLOCK": 64}, warps=8)
     compiled = {"INTERPRET": False}
     for target in (90, 120):
         yield Specialisation(
             _solve_kernel,
             chunk,
             of_runs | HEADS | compiled,
-            warps=SOLVE["num_warps"],
             targets=[target],
             hot=target == 90,
         )
@@ -101,7 +91,6 @@ def specialisations() -> Iterator[Specialisation]:
             _walk_kernel,
             chunk | {"out": "*fp32"},
             of_runs | PLAIN | HEADS | compiled | {"BV": VALUES},
-            warps=WALK["num_warps"],
             stages=stages,
             targets=[target],
             hot=False,

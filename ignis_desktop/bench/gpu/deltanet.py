@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from types import ModuleType
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,10 +17,6 @@ from kernels.fused.gdn_inputs import gdn_inputs, gdn_inputs_reference
 from kernels.fused.gdn_step import gdn_step
 from kernels.fused.gdn_verify import gdn_verify
 from kernels.fused.partial import Partial
-
-gdn_step_module, gdn_verify_module, gdn_fold_module, gdn_chunk_module = (
-    importlib.import_module(f"kernels.fused.gdn_{name}") for name in ("step", "verify", "fold", "chunk")
-)
 
 LAYERS = 48
 KEY_HEADS, HEADS, DIM = 16, 48, 128
@@ -78,7 +71,7 @@ def cases(quick: bool) -> Iterator[Case]:
                 bytes=LAYERS * lanes * (2 * STATE_BYTES + columns * (HEADS + KEY_HEADS) * DIM * 4),
                 per_round=1,
             )
-    yield Case("deltanet", "verified = one by one", partial(_same, 3, 8), 1e-6, hot=False)
+    yield Case("deltanet", "verified = one by one", partial(_same, 3, 8), 5e-5, hot=False)
     for count in (2048,) if quick else (512, 2048, 4096):
         yield Case(
             "deltanet",
@@ -91,62 +84,6 @@ def cases(quick: bool) -> Iterator[Case]:
             variants=1 if quick else 2,
         )
     yield Case("deltanet", "gdn_chunk 8 runs", partial(_chunk, [7, 640, 64, 1, 129, 500, 65, 642]), 3e-3)
-    if not quick:
-        yield from _experiments()
-
-
-class _Nothing:
-    """Stands for a kernel that is left out."""
-
-    def __getitem__(self, grid: object) -> Callable[..., None]:
-        return lambda *args, **kwargs: None
-
-
-def _experiments() -> Iterator[Case]:
-    """Launches with other choices, and the chunk's kernels one by one."""
-    more: tuple[dict[str, int], ...] = ({"num_warps": 4}, {"num_warps": 4, "maxnreg": 168})
-    for lanes in (1, 8):
-        for launch in more:
-            make = partial(_patched, gdn_step_module, {"LAUNCH": launch}, partial(_step, lanes))
-            size = 2 * lanes * STATE_BYTES
-            yield Case("deltanet", f"step {lanes} {launch}", make, 3e-3, bytes=size, variants=max(2, 64 // lanes))
-            make = partial(_patched, gdn_verify_module, {"LAUNCH": launch}, partial(_verify, lanes, 8))
-            yield Case("deltanet", f"verify {lanes} × 8 {launch}", make, 3e-3, bytes=size // 2, variants=8)
-    for launch in more:
-        make = partial(_patched, gdn_fold_module, {"LAUNCH": launch}, partial(_fold, 8, 8))
-        yield Case("deltanet", f"fold 8 × 8 {launch}", make, 3e-3, bytes=2 * 48 * 8 * STATE_BYTES)
-    kernels = ("_conv_kernel", "_solve_kernel", "_walk_kernel", "_norm_kernel")
-    choices: dict[str, tuple[dict[str, object], ...]] = {
-        "_conv_kernel": (
-            {"CONV": {"BLOCK": 64, "num_warps": 4}},
-            {"CONV": {"BLOCK": 128, "num_warps": 4}},
-            {"CONV": {"BLOCK": 128, "num_warps": 8}},
-        ),
-        "_solve_kernel": ({"SOLVE": {"num_warps": 4, "maxnreg": 168}}, {"SOLVE": {"num_warps": 8}}),
-        "_walk_kernel": ({"VALUES": 32}, {"VALUES": 128, "WALK": {"num_warps": 8}}),
-        "_norm_kernel": (),
-    }
-    for only in kernels:
-        for choice in ({}, *choices[only]):
-            patch = {name: _Nothing() for name in kernels if name != only} | choice
-            make = partial(_patched, gdn_chunk_module, patch, partial(_chunk, [2048]))
-            yield Case("deltanet", f"chunk 2048 {only} {choice}", make, float("inf"))
-
-
-def _patched(module: ModuleType, values: Mapping[str, object], make: Callable[[int], Made], seed: int) -> Made:
-    launch, reference = make(seed)
-
-    def patched() -> Any:
-        before = {name: getattr(module, name) for name in values}
-        for name, value in values.items():
-            setattr(module, name, value)
-        try:
-            return launch()
-        finally:
-            for name, value in before.items():
-                setattr(module, name, value)
-
-    return patched, reference
 
 
 def random_layer(

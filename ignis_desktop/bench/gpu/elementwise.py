@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from ignis_desktop.bench.gpu.case import Case, Launch
-from kernels.fused import norm
 from kernels.fused.embedding import embed_norm
 from kernels.fused.norm import add_rms_norm
 from kernels.fused.partial import Layout, Partial, slot_count
@@ -54,26 +52,6 @@ def cases(quick: bool) -> Iterator[Case]:
             bytes=count * HIDDEN * 6,
             per_round=1 if rounds else 0,
         )
-    if not quick:
-        for count in (1, 8, 64):
-            for per_warp in (512, 1024):
-                make = partial(_norm_by, per_warp, count)
-                yield Case(
-                    "elementwise", f"add_rms_norm down {count}, {per_warp} values a warp", make, 3e-3, variants=4
-                )
-
-
-def _norm_by(per_warp: int, count: int, seed: int) -> Made:
-    launch, reference = _norm(count, layout_of(HIDDEN, INNER), seed)
-
-    def patched() -> Any:
-        before, norm.PER_WARP = norm.PER_WARP, per_warp
-        try:
-            return launch()
-        finally:
-            norm.PER_WARP = before
-
-    return patched, reference
 
 
 def layout_of(out: int, inner: int) -> Layout:
