@@ -56,6 +56,11 @@ def cases(quick: bool) -> Iterator[Case]:
     # Shapes of small models, padded, and activations in their own order.
     for out, k, columns in ((1536, 576, 3), (576, 1536, 20), (48, 320, 64), (34816, 5120, 100)):
         yield _case(f"nvfp4 {out} × {k} × {columns}", out, k, columns, 0, natural=True)
+    # What cards without wgmma do.
+    cores = torch.cuda.get_device_properties(0).multi_processor_count
+    for columns, resident, stages in ((16, 4, 4), (32, 3, 3), (64, 2, 3)):
+        how = Plan("shared", columns, resident * cores, stages=stages)
+        yield _case(f"nvfp4 out × {columns - 3} without wgmma", 5120, 6144, columns - 3, 0, hot=False, plan=how)
     if not quick:
         yield from _plans()
 
@@ -177,6 +182,7 @@ def _case(
     per_round: float,
     *,
     natural: bool = False,
+    hot: bool = True,
     plan: Plan | None = None,
     area: str = "linear",
 ) -> Case:
@@ -190,7 +196,7 @@ def _case(
         flops=2 * out * k * columns,
         variants=max(2, int(CACHE / moved) + 1) if per_round or plan else 1,
         per_round=per_round,
-        hot=not natural,
+        hot=hot and not natural,
     )
 
 
