@@ -58,3 +58,19 @@ def test_screens_cover_every_way_of_asking():
     queries = [query["by"] for screen in SCREENS for item in screen["items"] for query in item["queries"]]
     assert min(queries.count(by) for by in ("text", "name", "function")) >= 30
     assert sum(item["bare"] for screen in SCREENS for item in screen["items"]) >= 30
+
+
+def test_materials_hold_nothing_of_the_held_out_screens():
+    """The lists from which training material is made name none of the programs that are measured on."""
+    from assets.ember.recipe.screens.strings import HELD_OUT
+
+    folder = Path(__file__).parents[2] / "assets/ember/recipe/materials"
+    named = {
+        word
+        for path in folder.glob("*.txt")
+        for line in path.read_text().splitlines()
+        if not line.startswith("#")
+        for word in line.split()
+    }
+    assert len(named) > 200
+    assert not {name for name in named if any(name.startswith(program) for program in HELD_OUT)}

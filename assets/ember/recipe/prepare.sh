@@ -102,8 +102,10 @@ pages() {
 
 manuals() {
     [ -e "$data/shards/manuals-$seed.tar" ] || {
-        mapfile -t folders < <(find "$work/documents/usr/share/doc" "$work/documents/usr/share/gimp" -name index.html \
-            -printf '%h\n' | awk -F/ '!seen[$(NF-1) "/" $NF]++')
+        local name folders=()
+        for name in $(list manuals.txt); do
+            if [ -d "$work/documents/usr/share/$name" ]; then folders+=("$work/documents/usr/share/$name"); fi
+        done
         screens documentation "$data/shards/manuals-$seed.tar" "${folders[@]}" --n "${MANUALS:-200}" --seed "$seed"
     }
 }

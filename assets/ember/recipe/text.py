@@ -82,7 +82,6 @@ SOURCES = (
     Source("gnome-user-docs", "CC-BY-SA-3.0", "**/help/C/gnome-help/*.page", 400_000, from_html),
     Source("gnumeric-doc", "GFDL-1.1+", "**/help/C/gnumeric/*.xml", 250_000, from_html),
     Source("vim-runtime", "Vim", "**/vim/vim*/doc/*.txt", 700_000),
-    Source("rust-doc", "MIT or Apache-2.0", "**/doc/rust-doc/html/book/*.html", 400_000, from_html),
     Source("erlang-doc", "Apache-2.0", "**/doc/erlang-doc/**/html/*.html", 900_000, from_html),
     Source("libgtk-3-doc, libglib2.0-doc", "LGPL-2.1+", "**/gtk-doc/html/**/*.html", 700_000, from_html),
     Source("info pages", "GFDL-1.3+ / GPL-3+", "**/share/info/*.gz", 900_000),
