@@ -11,7 +11,7 @@ from tests.kernels.compare import DTYPES, assert_close, randn
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("count", "heads", "dim"), [(1, 1, 72), (37, 2, 72), (32, 2, 64), (50, 1, 24), (33, 1, 20)])
+@pytest.mark.parametrize(("count", "heads", "dim"), [(1, 1, 72), (37, 1, 72), (32, 2, 64), (33, 1, 20)])
 def test_every_patch_sees_every_patch(
     count: int, heads: int, dim: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
