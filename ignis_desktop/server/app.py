@@ -92,7 +92,7 @@ def create_app(
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
 
     # From the inside out. CORS stands outside the key: a browser's preflight carries none.
-    app.add_middleware(BodyLimit, limit=settings.max_body_bytes)
+    app.add_middleware(BodyLimit, limit=settings.max_body_bytes, seconds=settings.body_seconds)
     keys = [key for key in (settings.api_key, token) if key] if settings.api_key else []
     app.add_middleware(KeyGuard, keys=keys)
     if settings.cors_origins:

@@ -28,6 +28,7 @@ TYPES = {
     401: "authentication_error",
     403: "permission_error",
     404: "not_found_error",
+    408: "timeout_error",
     409: "conflict_error",
     413: "request_too_large",
     422: "invalid_request_error",
@@ -41,6 +42,7 @@ ANTHROPIC_TYPES = {
     403: "permission_error",
     404: "not_found_error",
     405: "not_found_error",
+    408: "timeout_error",
     413: "request_too_large",
     429: "rate_limit_error",
     503: "overloaded_error",
@@ -106,6 +108,8 @@ class ApiError(Exception):
             headers["retry-after"] = str(max(1, math.ceil(self.retry_after)))
         if self.status == 401:
             headers["www-authenticate"] = "Bearer"
+        if self.status == 408:  # the rest of the body may never come
+            headers["connection"] = "close"
         return headers
 
     def response(self, scope: Scope | None = None) -> JSONResponse:

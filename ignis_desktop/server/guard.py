@@ -6,6 +6,7 @@ Plain ASGI, because these layers must hand ``receive`` on untouched: the routes 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import logging
 import uuid
@@ -161,32 +162,43 @@ class KeyGuard:
 
 
 class BodyLimit:
-    """Answers 413 to bodies over the limit, whether their size is declared or shows only while they arrive."""
+    """Answers 413 to bodies over the limit, whether their size is declared or shows only while they arrive, and 408 to
+    bodies that dribble."""
 
     DRAIN_FACTOR = 4
     """A refused body is read to its end up to this many times the limit: a client that is cut off while it still
     sends reports a broken connection instead of the answer."""
+    PACE = 16 * 2**10
+    """Bytes a second that lengthen a body's time: who sends at least so many is never cut off."""
 
-    def __init__(self, app: ASGIApp, limit: int) -> None:
-        self.app, self.limit = app, limit
+    def __init__(self, app: ASGIApp, limit: int, seconds: float) -> None:
+        self.app, self.limit, self.seconds = app, limit, seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         declared = header(scope, b"content-length") or "0"
-        if declared.isdigit() and int(declared) > self.limit:
+        if declared.isdigit() and int(declared[:20]) > self.limit:
             await self.drain(receive, 0)
             await self.refuse(scope).response(scope)(scope, receive, send)
             return
-        received = 0
+        began = asyncio.get_running_loop().time()
+        received, ended = 0, False
 
         async def counted() -> Message:
-            nonlocal received
-            message = await receive()
+            nonlocal received, ended
+            if ended:  # what is waited for now is the client's leaving
+                return await receive()
+            try:
+                async with asyncio.timeout_at(began + self.seconds + received / self.PACE):
+                    message = await receive()
+            except TimeoutError:
+                raise self.too_slow(scope) from None
             received += len(message.get("body", b""))
+            ended = not message.get("more_body", False)
             if received > self.limit:
-                if message.get("more_body"):
+                if not ended:
                     await self.drain(receive, received)
                 raise self.refuse(scope)
             return message
@@ -196,9 +208,15 @@ class BodyLimit:
     def refuse(self, scope: Scope) -> ApiError:
         return _note(scope, ApiError(413, f"The body is larger than {self.limit:,} bytes.", code="body_too_large"))
 
+    def too_slow(self, scope: Scope) -> ApiError:
+        message = f"The body did not arrive within {self.seconds:g} seconds; send it without pauses."
+        return _note(scope, ApiError(408, message, code="body_too_slow"))
+
     async def drain(self, receive: Receive, received: int) -> None:
         more = True
-        while more and received <= self.DRAIN_FACTOR * self.limit:
-            message: dict[str, Any] = dict(await receive())
-            received += len(message.get("body", b""))
-            more = message["type"] == "http.request" and message.get("more_body", False)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.seconds):
+                while more and received <= self.DRAIN_FACTOR * self.limit:
+                    message: dict[str, Any] = dict(await receive())
+                    received += len(message.get("body", b""))
+                    more = message["type"] == "http.request" and message.get("more_body", False)

@@ -27,6 +27,10 @@ class Settings:
     """Origins whose web pages may use the server; empty: none, ``*``: all."""
     max_body_bytes: int = 64 * 2**20
     max_header_bytes: int = 32 * 2**10
+    head_seconds: float = 30.0
+    """Seconds that a request's headers may take, counted from the connection's beginning."""
+    body_seconds: float = 60.0
+    """Seconds that a body may take, and more where it comes at a fair pace (``BodyLimit.PACE``)."""
     accept_any_model: bool = False
     """Answer for the loaded model whatever name a request carries."""
     deadline: float = 600.0

@@ -19,6 +19,7 @@ from fastapi import FastAPI
 
 from ignis_desktop.server import runtime_file
 from ignis_desktop.server.app import create_app
+from ignis_desktop.server.protocol import patient
 from ignis_desktop.server.request_log import RequestLog
 from ignis_desktop.server.settings import ServerError, Settings
 
@@ -92,7 +93,7 @@ class ServerThread:
             log_config=None,
             access_log=False,
             lifespan="on",
-            http="h11",  # always there, and the one with a limit on headers
+            http=patient(self.settings.head_seconds),  # upon h11: always there, and the one with a limit on headers
             ws="none",
             timeout_keep_alive=75,  # longer than clients pause between requests
             proxy_headers=False,  # nobody stands in front: a forwarded address would be a claim

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -139,6 +141,70 @@ def test_headers_are_bounded(http: httpx.Client) -> None:
     assert many.status_code == 431
     large = http.get("/v1/models", headers={"x-large": "x" * 40_000})
     assert large.status_code in (400, 431)
+
+
+@pytest.fixture(scope="module")
+def impatient(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerThread]:
+    directory = tmp_path_factory.mktemp("impatient")
+    settings = Settings(
+        port=0, head_seconds=0.5, body_seconds=0.5, runtime_directory=directory, data_directory=directory
+    )
+    with ServerThread(engine, settings) as server:
+        yield server
+
+
+def dribble(server: ServerThread, begin: str, more: str, *, every: float = 0.1, limit: float = 10.0) -> bytes:
+    """What comes back when ``more`` is sent again and again; fails when the server listens to it for ever."""
+    host, port = server.url.removeprefix("http://").split(":")
+    until = time.monotonic() + limit
+    with socket.create_connection((host, int(port))) as connection:
+        connection.settimeout(every)
+        connection.sendall(begin.encode())
+        answer = b""
+        while time.monotonic() < until:
+            try:
+                if not (data := connection.recv(65536)):
+                    return answer
+                answer += data
+            except TimeoutError:
+                with contextlib.suppress(OSError):
+                    connection.sendall(more.encode())
+            except ConnectionError:
+                return answer
+    pytest.fail(f"still connected after {limit} s")
+
+
+@pytest.mark.parametrize("begin", ["", "GET /health HTTP/1.1\r\n"])
+def test_headers_that_never_end_are_cut_off(impatient: ServerThread, begin: str) -> None:
+    assert dribble(impatient, begin, "X-More: 1\r\n" if begin else "") == b""
+
+
+def test_headers_that_never_end_after_a_request_are_cut_off(impatient: ServerThread) -> None:
+    whole = "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    assert dribble(impatient, whole + "GET /v1/models HTTP/1.1\r\n", "X-More: 1\r\n").count(b" 200 ") == 1
+
+
+@pytest.mark.parametrize("size", ["Content-Length: 5000", "Transfer-Encoding: chunked"])
+def test_bodies_that_dribble_are_refused(impatient: ServerThread, size: str) -> None:
+    head = f"POST /v1/tokenize HTTP/1.1\r\nHost: localhost\r\n{size}\r\n\r\n"
+    answer = dribble(impatient, head, "x" if "Length" in size else "1\r\nx\r\n")
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b"body_too_slow" in answer
+
+
+def test_a_refused_body_is_not_waited_for(impatient: ServerThread) -> None:
+    head = "POST /v1/tokenize HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 5000\r\n\r\n"
+    assert dribble(impatient, head, "x").startswith(b"HTTP/1.1 403")
+
+
+def test_patience_ends_with_the_body(impatient: ServerThread) -> None:
+    body = {"prompt": "x", "max_tokens": 64, "ignore_eos": True, "stream": True}
+    with httpx.Client(base_url=impatient.url, trust_env=False) as client:
+        with client.stream("POST", "/v1/completions", json=body) as answer:
+            time.sleep(0.8)
+            assert "data: [DONE]" in "".join(answer.iter_text())
+        time.sleep(0.8)
+        assert client.get("/v1/models").status_code == 200, "a connection between requests is kept"
 
 
 def test_an_instance_is_found_through_the_runtime_file(guarded: ServerThread) -> None:
