@@ -167,6 +167,8 @@ def run(
     cancelled: Cancelled | None = None,
 ) -> tuple[Scores | None, Finished]:
     """Submit a request and wait for its end. Raises what it failed with, or ``CancelledError``."""
+    if cancelled is not None and cancelled():  # asked before: a small request is done by the time it is taken back
+        raise CancelledError("Cancelled.", code="cancelled")
     stream = engine.submit(request)
     return _wait(stream, on_progress, cancelled)
 
