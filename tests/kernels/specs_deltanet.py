@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kernels.fused import gdn_step, gdn_verify
 from kernels.fused.gdn_chunk import (
     CHUNK,
     VALUES,
@@ -15,6 +14,8 @@ from kernels.fused.gdn_chunk import (
 )
 from kernels.fused.gdn_fold import ROWS, _fold_kernel
 from kernels.fused.gdn_inputs import _columns_kernel, _one_kernel
+from kernels.fused.gdn_step import _step_kernel
+from kernels.fused.gdn_verify import _verify_kernel
 from tests.kernels.specialisation import Specialisation
 
 HEADS = {"KEY_HEADS": 16, "HEADS": 48, "DK": 128, "DV": 128}
@@ -68,10 +69,10 @@ def specialisations() -> Iterator[Specialisation]:
     yield Specialisation(_one_kernel, TYPES, of_inputs, warps=1)
     yield Specialisation(_columns_kernel, TYPES | RECORD, of_inputs | {"T": 8, "T_UP": 8})
     of_round = PRODUCT | CHANNELS | HEADS | DEPENDENT
-    step = gdn_step.LAUNCH
-    yield Specialisation(gdn_step._step_kernel, TYPES, of_round, warps=step["num_warps"], registers=step.get("maxnreg"))
+    yield Specialisation(_step_kernel, TYPES, of_round)
     several = of_round | {"T": 8, "T_UP": 8, "INTERPRET": False}
-    yield Specialisation(gdn_verify._verify_kernel, TYPES | RECORD, several)
+    # A few bytes, with the whole state in registers.
+    yield Specialisation(_verify_kernel, TYPES | RECORD, several, hot=False)
     types = TYPES | FOLD | {"slot_stride": "i32"}
     yield Specialisation(_fold_kernel, types, CHANNELS | HEADS | DEPENDENT | {"T": 8, "ROWS": ROWS})
     chunk = TYPES | BETWEEN | {"values": "*bf16", "mixed": "*bf16"}
