@@ -8,6 +8,8 @@ Tensors that stand for a weight ``X.weight``:
 - int8: ``X.weight`` I8 with ``X.weight_scale`` (one value or one a row).
 - nvfp4 by ModelOpt: ``X.weight`` U8, ``X.weight_scale`` F8_E4M3, the factors ``X.weight_scale_2`` and
   ``X.input_scale``.
+- fragments, by ``ignis models convert``: NVFP4 in the order of the card's kernels, ``X.weight`` and
+  ``X.weight_scale`` I32 and the factor ``X.weight_scale_2``.
 - nvfp4 by compressed-tensors: ``X.weight_packed`` U8, ``X.weight_scale`` F8_E4M3, the divisors
   ``X.weight_global_scale`` and ``X.input_global_scale``.
 """
@@ -26,6 +28,7 @@ from engine.checkpoint.errors import CheckpointError
 from engine.checkpoint.quantize import (
     BLOCK,
     FP8_BLOCK,
+    Fragments,
     Packed,
     PackedFP8,
     PackedInt8,
@@ -35,7 +38,7 @@ from engine.checkpoint.quantize import (
 )
 from engine.checkpoint.shards import Shard, Stored
 
-Format = Literal["bf16", "f16", "f32", "fp8", "int8", "nvfp4"]
+Format = Literal["bf16", "f16", "f32", "fp8", "int8", "nvfp4", "fragments"]
 Table = Mapping[str, tuple[Shard, Stored]]
 
 _PACKED = frozenset({"fp8", "int8", "nvfp4"})
@@ -69,6 +72,12 @@ class Entry:
             raise ValueError(f"{self.name} is stored as {self.format}, not packed")
         return self._packed_rows(0, self.shape[0])
 
+    def fragments(self) -> Fragments:
+        """The parts of a matrix that stands in the order of the card's kernels, on the CPU."""
+        if self.format != "fragments":
+            raise ValueError(f"{self.name} is stored as {self.format}, not in fragments")
+        return self._fragment_rows(0, self.shape[0])
+
     def copy_into(self, out: Tensor) -> None:
         """Write the dequantised weight into ``out`` (same shape, any float dtype, any device), some rows at a time."""
         if not self.shape:
@@ -83,7 +92,16 @@ class Entry:
     def _rows(self, first: int, last: int) -> Tensor:
         if self.format in _PACKED:
             return dequantize(self._packed_rows(first, last))
+        if self.format == "fragments":
+            return dequantize_fragments(self._fragment_rows(first, last))
         return self._part("codes", first, last)
+
+    def _fragment_rows(self, first: int, last: int) -> Fragments:
+        """Rows from a multiple of 64 on."""
+        tiles = first // TILE, -(-last // ROWS) * ROWS // TILE
+        words, scales = (self._part(part, *tiles) for part in ("codes", "block_scale"))
+        given = self._scalar("input_scale").item() if "input_scale" in self.parts else None
+        return Fragments(words, scales, self._scalar("global_scale"), last - first, self.shape[1], given)
 
     def _packed_rows(self, first: int, last: int) -> Packed:
         codes = self._part("codes", first, last)
@@ -126,6 +144,19 @@ class Entry:
             raise CheckpointError(f"{stored.file}: {stored.name} holds scales that are not finite numbers; {_AGAIN}")
 
 
+TILE, ROWS, COLUMNS = 16, 64, 512
+"""Rows of a fragment, and what rows and columns of a matrix in fragments are padded to."""
+
+
+def dequantize_fragments(fragments: Fragments) -> Tensor:
+    """[rows, columns] in float32."""
+    from kernels.fused.nvfp4_layout import NVFP4Weight, dequantize  # it brings Triton
+
+    factors = fragments.scale.float().expand(len(fragments.words)).contiguous() * 2.0**45
+    words, scales = fragments.words.flatten(), fragments.scales.flatten()
+    return dequantize(NVFP4Weight(words, scales, factors, fragments.rows, fragments.columns))
+
+
 _AGAIN = "download it again or use another quantisation."
 
 
@@ -147,6 +178,8 @@ def find_entry(name: str, shape: tuple[int, ...], table: Table, stored_name: str
         return _eight_bits(name, key, shape, table)
     if stored.dtype == "U8":
         return _modelopt(name, key, shape, table)
+    if stored.dtype == "I32":
+        return _fragments(name, key, shape, table)
     raise CheckpointError(
         f"{stored.file}: {key} has the dtype {stored.dtype}; Ignis reads BF16, F16, F32, FP8 (E4M3), INT8 and "
         "NVFP4 weights."
@@ -209,6 +242,24 @@ def _nvfp4(
     _check_shape(parts["block_scale"][1], (shape[0], shape[1] // BLOCK))
     _check_scalar(parts["global_scale"][1])
     return Entry(name, "nvfp4", shape, parts)
+
+
+def _fragments(name: str, key: str, shape: tuple[int, ...], table: Table) -> Entry:
+    parts = {"codes": table[key]}
+    stored = parts["codes"][1]
+    if len(shape) != 2:
+        raise CheckpointError(f"{stored.file}: {key} is in fragments, but {name} {list(shape)} is no matrix: {_AGAIN}")
+    for part, suffix in (("block_scale", "scale"), ("global_scale", "scale_2")):
+        if f"{key}_{suffix}" not in table:
+            raise CheckpointError(f"{stored.file}: {key} is in fragments but has no {key}_{suffix}; convert it again.")
+        parts[part] = table[f"{key}_{suffix}"]
+    fragments = (-(-shape[0] // ROWS) * ROWS // TILE, -(-shape[1] // COLUMNS))
+    _check_shape(stored, (*fragments, 1024))
+    _check_dtype(parts["block_scale"][1], "I32")
+    _check_shape(parts["block_scale"][1], (*fragments, 128))
+    _check_scalar(parts["global_scale"][1])
+    base = key.removesuffix("weight")
+    return _with_input_scale(Entry(name, "fragments", shape, parts), f"{base}input_scale", table)
 
 
 def _with_input_scale(entry: Entry, key: str, table: Table) -> Entry:

@@ -80,6 +80,22 @@ class PackedInt8:
 Packed = PackedNVFP4 | PackedFP8 | PackedInt8
 
 
+@dataclass(frozen=True)
+class Fragments:
+    """An NVFP4 matrix in the order in which the card's kernels read it (``kernels.fused.nvfp4_layout``).
+
+    ``words`` int32 [out / 16, in / 512, 1024], ``scales`` int32 [out / 16, in / 512, 128], both sides padded; ``scale``
+    float32 scalar; the matrix is [``rows``, ``columns``].
+    """
+
+    words: Tensor
+    scales: Tensor
+    scale: Tensor
+    rows: int
+    columns: int
+    input_scale: float | None = None
+
+
 def dequantize(packed: Packed) -> Tensor:
     """The weight in float32, in the shape of the unquantised matrix."""
     if isinstance(packed, PackedNVFP4):

@@ -23,7 +23,7 @@ from engine.checkpoint.formats import Format
 from engine.checkpoint.geometries import Geometry
 from engine.checkpoint.json_file import read_json
 from engine.checkpoint.layout import HEAD, expected_tensors
-from engine.checkpoint.quantize import BLOCK, Packed, PackedFP8, PackedNVFP4, dequantize
+from engine.checkpoint.quantize import BLOCK, Fragments, Packed, PackedFP8, PackedNVFP4, dequantize
 from engine.checkpoint.write import NVFP4Layout, Weight, write_checkpoint
 from engine.config import ModelConfig
 
@@ -105,7 +105,7 @@ class RandomWeights:
         matrix = len(shape) == 2 and "visual" not in name and not small
         return "nvfp4" if matrix and shape[1] % BLOCK == 0 else "bf16"
 
-    def weight(self, name: str) -> Weight:
+    def weight(self, name: str) -> Tensor | Packed:
         """As it is stored."""
         generator = torch.Generator(device=self._device).manual_seed(self._seeds[name])
         return _weight(name, self._shapes[name], self.format_of(name), generator)
@@ -116,6 +116,9 @@ class RandomWeights:
         if isinstance(weight, Tensor):
             raise ValueError(f"{name} is stored as bf16, not packed")
         return weight
+
+    def fragments(self, name: str) -> Fragments:
+        raise ValueError(f"{name} is not stored in fragments")
 
     def copy_into(self, name: str, out: Tensor) -> None:
         """One weight, dequantised."""
@@ -129,7 +132,7 @@ class RandomWeights:
         return each.get(self.format_of(name), 2 * count)
 
 
-def _weight(name: str, shape: tuple[int, ...], kind: str, generator: torch.Generator) -> Weight:
+def _weight(name: str, shape: tuple[int, ...], kind: str, generator: torch.Generator) -> Tensor | Packed:
     if kind == "nvfp4":
         rows, columns = shape
         codes = _integers((rows, columns // 2), 0, 256, generator)
@@ -171,7 +174,7 @@ def _uniform(shape: tuple[int, ...], low: float, high: float, generator: torch.G
     return out
 
 
-def _on_cpu(weight: Weight) -> Weight:
+def _on_cpu(weight: Tensor | Packed) -> Weight:
     if isinstance(weight, Tensor):
         return weight.cpu()
     if isinstance(weight, PackedNVFP4):

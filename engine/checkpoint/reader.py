@@ -16,7 +16,7 @@ from engine.checkpoint.errors import CheckpointError
 from engine.checkpoint.formats import Entry, Format, Table, find_entry
 from engine.checkpoint.json_file import read_json
 from engine.checkpoint.layout import TEXT_PREFIX, expected_tensors, is_ignored
-from engine.checkpoint.quantize import Packed
+from engine.checkpoint.quantize import Fragments, Packed
 from engine.checkpoint.shards import Shard, open_shards
 from engine.config import ConfigError, ModelConfig
 
@@ -24,6 +24,8 @@ Progress = Callable[[int, int, str], None]
 """Called with (bytes read, bytes in all, name of the tensor just read)."""
 
 _SAMPLE = 4096
+HASH = "ignis_content_hash"
+"""In the metadata of a converted checkpoint's files: the identity of the weights it was made of."""
 
 
 class Checkpoint:
@@ -67,6 +69,12 @@ class Checkpoint:
         self.copy_into(name, out)
         return out
 
+    def fragments(self, name: str) -> Fragments:
+        """A matrix of a converted checkpoint as the card's kernels read it, on the CPU; of any other ``ValueError``."""
+        fragments = self._entries[name].fragments()
+        self._note(self._entries[name])
+        return fragments
+
     def copy_into(self, name: str, out: Tensor) -> None:
         """One weight, dequantised, into an existing tensor (or view) of its shape, on any device."""
         entry = self._entries[name]
@@ -84,7 +92,11 @@ class Checkpoint:
     def content_hash(self) -> str:
         """Identity of the weights: SHA-256 over name, format, dtype and shape of every needed tensor and 4 KiB from its
         beginning, middle and end. It does not depend on how the tensors are spread over files, and reads a few MB only;
-        two checkpoints that differ in a few unsampled values alone would share it."""
+        two checkpoints that differ in a few unsampled values alone would share it. A converted checkpoint has its
+        source's."""
+        for shard in self._shards:
+            if HASH in shard.metadata:
+                return shard.metadata[HASH]
         digest = hashlib.sha256()
         for name in sorted(self._entries):
             entry = self._entries[name]

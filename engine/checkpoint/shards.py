@@ -62,7 +62,7 @@ class Shard:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self.tensors = _read_header(file)
+        self.tensors, self.metadata = _read_header(file)
         self._map: mmap.mmap | None = None
 
     def rows(self, stored: Stored, first: int, last: int) -> torch.Tensor:
@@ -146,7 +146,8 @@ def _in_order(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _read_header(file: Path) -> dict[str, Stored]:
+def _read_header(file: Path) -> tuple[dict[str, Stored], dict[str, str]]:
+    """The tensors by name, and what the writer says of the file."""
     try:
         size = file.stat().st_size
         with file.open("rb") as handle:
@@ -165,10 +166,11 @@ def _read_header(file: Path) -> dict[str, Stored]:
         entries = None
     if not isinstance(entries, dict):
         raise CheckpointError(f"{file} is not a safetensors file; replace it with the published one.")
-    entries.pop("__metadata__", None)
+    metadata = entries.pop("__metadata__", None)
     tensors = [_entry(file, name, entry, 8 + length) for name, entry in entries.items()]
     _check_offsets(file, tensors, 8 + length, size)
-    return {stored.name: stored for stored in tensors}
+    about = metadata if isinstance(metadata, dict) else {}
+    return {stored.name: stored for stored in tensors}, {str(key): str(value) for key, value in about.items()}
 
 
 def _entry(file: Path, name: str, entry: object, base: int) -> Stored:

@@ -13,11 +13,11 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from engine.checkpoint.quantize import PackedFP8, PackedInt8, PackedNVFP4
+from engine.checkpoint.quantize import Fragments, PackedFP8, PackedInt8, PackedNVFP4
 from engine.checkpoint.shards import INDEX, SINGLE
 
 NVFP4Layout = Literal["compressed-tensors", "modelopt"]
-Weight = Tensor | PackedFP8 | PackedInt8 | PackedNVFP4
+Weight = Tensor | PackedFP8 | PackedInt8 | PackedNVFP4 | Fragments
 
 
 def write_checkpoint(
@@ -28,13 +28,14 @@ def write_checkpoint(
     layout: NVFP4Layout = "compressed-tensors",
     shard_bytes: int | None = None,
     on_shard: Callable[[int], None] | None = None,
+    metadata: Mapping[str, str] | None = None,
 ) -> None:
     """Write ``config.json`` and the weights (name → tensor as it shall be stored, or packed parts).
 
     With ``shard_bytes``, files hold about that many bytes each and an index names them; else there is one file. Weights
     that come as an iterable are taken one at a time, and no more than a file of them is held. ``on_shard`` hears the
-    bytes written so far. Everything is written beside its place and renamed at the end, so that an interrupted write
-    leaves no half checkpoint.
+    bytes written so far; ``metadata`` stands in every file. Everything is written beside its place and renamed at the
+    end, so that an interrupted write leaves no half checkpoint.
     """
     folder.mkdir(parents=True, exist_ok=True)
     pairs = weights.items() if isinstance(weights, Mapping) else weights
@@ -45,7 +46,7 @@ def write_checkpoint(
         for number, shard in enumerate(_split(tensors, shard_bytes), 1):
             part = folder / f"model-{number:05}.safetensors.part"
             parts.append((part, list(shard)))
-            _save(part, partial(save_file, shard, metadata={"format": "pt"}))
+            _save(part, partial(save_file, shard, metadata={"format": "pt", **(metadata or {})}))
             total += sum(tensor.nbytes for tensor in shard.values())
             if on_shard is not None:
                 on_shard(total)
@@ -70,6 +71,11 @@ def stored_tensors(name: str, weight: Weight, layout: NVFP4Layout) -> list[tuple
     if isinstance(weight, PackedFP8 | PackedInt8):
         scale = weight.scale.view(-1, *(1,) * (weight.codes.dim() - 1)) if weight.scale.dim() else weight.scale
         return [(name, weight.codes), (f"{name}_scale", scale)]
+    if isinstance(weight, Fragments):
+        tensors = [(name, weight.words), (f"{name}_scale", weight.scales), (f"{name}_scale_2", weight.scale)]
+        given = weight.input_scale
+        base = name.removesuffix("weight")
+        return tensors if given is None else [*tensors, (f"{base}input_scale", torch.tensor(given))]
     if isinstance(weight, PackedNVFP4):
         return _nvfp4_tensors(name, weight, layout)
     return [(name, weight)]

@@ -16,12 +16,14 @@ import torch
 from torch import Tensor
 
 from engine.checkpoint.formats import Format
-from engine.checkpoint.quantize import Packed, PackedFP8, PackedNVFP4
+from engine.checkpoint.quantize import Fragments, Packed, PackedFP8, PackedNVFP4
 from engine.config import ModelConfig, TextConfig
 from engine.model.matrix import DenseMatrix, FP8Matrix, Matrix, NVFP4Matrix, Scratch
 from kernels.fused.gdn import GdnLayer
-from kernels.fused.nvfp4_layout import empty_nvfp4, pack_rows
+from kernels.fused.nvfp4_layout import empty_nvfp4, pack_rows, place_rows
 
+_Part = PackedNVFP4 | Fragments
+_FOUR_BITS = frozenset({"nvfp4", "fragments"})
 _AHEAD = 4
 """Matrices that are read while one is packed."""
 
@@ -32,6 +34,7 @@ class PackedSource(Protocol):
     def shape(self, name: str) -> tuple[int, ...]: ...
     def format_of(self, name: str) -> Format: ...
     def packed(self, name: str) -> Packed: ...
+    def fragments(self, name: str) -> Fragments: ...
     def copy_into(self, name: str, out: Tensor) -> None: ...
 
 
@@ -116,7 +119,7 @@ class _Reader:
         self._pool = pool
         self._scratch = Scratch(device)
         self._waiting = deque(matrix_names(text))
-        self._coming: deque[tuple[tuple[str, ...], list[Future[Packed]] | None]] = deque()
+        self._coming: deque[tuple[tuple[str, ...], list[Future[_Part]] | None]] = deque()
 
     def read(self) -> FusedWeights:
         base = "model.language_model."
@@ -157,24 +160,34 @@ class _Reader:
         """The next matrix of :func:`matrix_names`."""
         while self._waiting and len(self._coming) < _AHEAD:
             names = self._waiting.popleft()
-            packed = all(self._source.format_of(name) == "nvfp4" for name in names)
-            parts = [self._pool.submit(self._source.packed, name) for name in names] if packed else None
+            formats = {self._source.format_of(name) for name in names}
+            parts = [self._pool.submit(self._part, name) for name in names] if formats <= _FOUR_BITS else None
             self._coming.append((names, parts))
         names, parts = self._coming.popleft()
         if parts is not None:
             return self._nvfp4(names, parts)
         return (self._fp8(names[0]) if len(names) == 1 else None) or DenseMatrix(self._joined(names))
 
-    def _nvfp4(self, names: Sequence[str], parts: Sequence[Future[Packed]]) -> Matrix:
+    def _part(self, name: str) -> _Part:
+        """On a thread of the pool."""
+        if self._source.format_of(name) == "fragments":
+            return self._source.fragments(name)
+        packed = self._source.packed(name)
+        assert isinstance(packed, PackedNVFP4)
+        return packed
+
+    def _nvfp4(self, names: Sequence[str], parts: Sequence[Future[_Part]]) -> Matrix:
         shapes = [self._source.shape(name) for name in names]
         weight = empty_nvfp4(sum(shape[0] for shape in shapes), shapes[0][1], self._device)
         start, input_scales = 0, set[float | None]()
         for part in parts:
-            packed = part.result()
-            assert isinstance(packed, PackedNVFP4)
-            input_scales.add(packed.input_scale)
-            codes, block_scale = packed.codes.to(self._device), packed.block_scale.to(self._device)
-            start = pack_rows(weight, start, codes, block_scale, packed.scale)
+            read = part.result()
+            input_scales.add(read.input_scale)
+            if isinstance(read, Fragments):
+                start = place_rows(weight, start, read.words, read.scales, read.scale, read.rows)
+            else:
+                codes, block_scale = read.codes.to(self._device), read.block_scale.to(self._device)
+                start = pack_rows(weight, start, codes, block_scale, read.scale)
         # Parts see the same input, so they agree where they are calibrated.
         return NVFP4Matrix(weight, self._scratch, input_scales.pop() if len(input_scales) == 1 else None)
 

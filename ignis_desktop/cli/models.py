@@ -16,7 +16,7 @@ MB = 1e6
 
 @click.group()
 def models() -> None:
-    """List the models that are here, verify one, or make one of random weights."""
+    """List the models that are here, verify or convert one, or make one of random weights."""
 
 
 @models.command("list")
@@ -69,6 +69,29 @@ def verify_model(model: str, as_json: bool) -> int:
     click.echo(f"  pictures  {'yes' if report.vision else 'no'}")
     click.echo(f"  readouts  {', '.join(report.readouts) or 'none'}")
     click.echo(f"  hash      {report.content_hash}")
+    return 0
+
+
+@models.command("convert")
+@click.argument("source", metavar="SRC")
+@click.argument("target", metavar="DST", type=click.Path(file_okay=False, path_type=Path))
+def convert_model(source: str, target: Path) -> int:
+    """Write a checkpoint (name or folder) into DST in the card's own order, so that loading it is a copy."""
+    from engine.checkpoint import CheckpointError
+    from engine.checkpoint.catalogue import resolve_model
+    from engine.checkpoint.convert import convert
+
+    line = ProgressLine()
+    try:
+        known = resolve_model(source)
+        count = convert(known.path, target, lambda done, total: line.show("Converting", done / MB, total / MB, "MB"))
+    except CheckpointError as fault:
+        raise CommandError(fault.message) from fault
+    except OSError as fault:
+        raise CommandError(f"{target} cannot be written: {fault.strerror or fault}.") from fault
+    finally:
+        line.clear()
+    click.echo(f"{target} holds {known.name} with {count} matrices in the card's order.")
     return 0
 
 

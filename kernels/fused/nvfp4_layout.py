@@ -163,6 +163,21 @@ def pack_rows(weight: NVFP4Weight, start: int, codes: Tensor, block_scale: Tenso
     return stop
 
 
+def place_rows(weight: NVFP4Weight, start: int, words: Tensor, scales: Tensor, scale: Tensor, rows: int) -> int:
+    """As :func:`pack_rows` for a part that stands in this order already: int32 words and scales of ``rows`` rows,
+    padded to 64, on any device."""
+    stop = start + rows
+    if start % TILE or (rows % TILE and stop != weight.out_features) or stop > weight.out_features:
+        raise ValueError(f"A part of {rows} rows at row {start} does not fit a matrix of {weight.out_features} rows.")
+    end = weight.rows if stop == weight.out_features else stop
+    for target, source, share in ((weight.words, words, 8), (weight.scales, scales, 64)):
+        part = target[start * weight.columns // share : end * weight.columns // share]
+        # Padding between parts is left out.
+        part.copy_(source.reshape(-1)[: part.numel()])
+    weight.factors[start // TILE : end // TILE] = scale.to(weight.factors.device, torch.float32) * 2.0**45
+    return stop
+
+
 def pack_words(codes: Tensor, bits: Tensor) -> Tensor:
     """uint8 codes [rows, columns / 2] and the bits of their scales [rows, columns / 16] → int32 words, flat."""
     rows = codes.shape[0]

@@ -65,7 +65,7 @@ def on_card(model: ModelConfig, checkpoint: Formats) -> Weights:
     counts = {"NVFP4": 0, "FP8": 0, "BF16": 0}
     for name, shape in _tensors(model).items():
         size, stored = prod(shape), checkpoint.format_of(name)
-        if stored == "nvfp4" and name.endswith(_PROJECTIONS):
+        if stored in ("nvfp4", "fragments") and name.endswith(_PROJECTIONS):
             rows, columns = -(-shape[0] // 64) * 64, -(-shape[1] // 512) * 512
             kind, bytes_ = "NVFP4", rows * columns * 9 // 16 + rows // 16 * 4
         elif stored == "fp8" and (name == HEAD or name.endswith(_PROJECTIONS)):

@@ -114,7 +114,8 @@ CASES: dict[str, tuple[Break, list[str]]] = {
     "entry with negative offset": (header(lambda h: h[NORM].update(data_offsets=[-4, 4])), [FILE, NORM, "malformed"]),
     "entry of another size": (header(lambda h: h[NORM].update(shape=[191])), [FILE, NORM, "768", "764"]),
     "unknown dtype": (header(lambda h: h[NORM].update(dtype="F4")), [FILE, NORM, "dtype F4"]),
-    "integer weight": (stored_as(torch.int32), [FILE, UP, "dtype I32"]),
+    "integer weight": (stored_as(torch.int16), [FILE, UP, "dtype I16"]),
+    "half converted": (stored_as(torch.int32), [FILE, UP, "in fragments but has no", "convert it again"]),
     "wrong shape": (
         change(lambda t: t.update({UP: t[UP][:-1].clone()})),
         [FILE, UP, "[383, 192]", "[384, 192]"],
