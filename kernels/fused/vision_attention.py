@@ -123,8 +123,10 @@ def vision_plan(dim: int, element: int, *, roomy: bool) -> Plan:
         return Plan(32, 16, 4, 1)
     if dim > 128:
         return Plan(64, 32, 8, 2)
+    if not roomy:
+        return Plan(128, 32, 8, 3)
     # Two programs to a multiprocessor: while one multiplies, the other takes exponentials.
-    return Plan(128, 64, 8, 3, 128 if roomy and dim <= 96 else None)
+    return Plan(128, 64, 8, 3, 128 if dim <= 96 else None)
 
 
 def _parts(dim: int) -> tuple[int, int]:
