@@ -148,7 +148,7 @@ def prefill_plan(pool: LayerPool, *, roomy: bool) -> Plan:
     if not roomy:
         return Plan(64, 32, 8, 2) if pool.dim == 256 else Plan(128, 64, 8, 2)
     if pool.dim == 256:
-        return Plan(128, 64, 8, 2)
+        return Plan(128, 32, 8, 3) if pool.packed else Plan(128, 64, 8, 2)
     return Plan(128, 64, 8, 3)
 
 
