@@ -17,7 +17,7 @@ from ignis_desktop.cli.session import KEY_VARIABLE
 if TYPE_CHECKING:
     from ignis_desktop.bench.report import ScenarioReport
 
-SCENARIOS = ("lanes", "flood", "turns", "siblings", "poisson", "trace", "soak")
+SCENARIOS = ("lanes", "flood", "turns", "siblings", "poisson", "trace", "connections", "soak")
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -183,7 +183,7 @@ def cpu(
 
 
 @bench.command("gpu")
-@click.option("--part", "parts", multiple=True, type=click.Choice(["kernels", "model"]), help="What to measure.")
+@click.option("--part", "parts", multiple=True, type=click.Choice(["kernels", "model", "peer"]), help="What to measure.")
 @click.option("--only", "areas", multiple=True, help="Kernels of this area only (linear, attention, deltanet, …).")
 @click.option("--geometry", default="qwen3.8-27b", show_default=True, help="Whose rounds are measured.")
 @click.option("--predict", type=click.Choice(["rtx5090"]), help="Also say what another card would do, as a prediction.")

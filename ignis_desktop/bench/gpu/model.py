@@ -28,6 +28,7 @@ from ignis_desktop.bench.gpu.card import Card, seconds
 Say = Callable[[str], None]
 PAGE = 64
 CONTEXTS, LANES = (4096, 32768, 131072), (1, 2, 4, 8)
+REFERENCE_CONTEXT = 4096
 PROMPTS = (1024, 8192, 32768)
 CHUNK = 2048
 SIDES = (1024, 2048, 4096)

@@ -12,7 +12,7 @@ from ignis_desktop.bench.gpu.kernels import AREAS, kernels_json, kernels_table, 
 from ignis_desktop.bench.machine import machine
 from ignis_desktop.cli.errors import CommandError
 
-PARTS = ("kernels", "model")
+PARTS = ("kernels", "model", "peer")
 Say = Callable[[str], None]
 
 
@@ -53,6 +53,7 @@ def run_gpu(
     steps: dict[str, Callable[[], None]] = {
         "kernels": lambda: _kernels(result, areas or AREAS, quick, timed, card, say, show),
         "model": lambda: _model(result, geometry, quick, card, say, show),
+        "peer": lambda: _peer(result, geometry, say, show),
     }
     for part in parts or PARTS:
         try:
@@ -85,3 +86,31 @@ def _model(
     from ignis_desktop.bench.gpu.model import run_model
 
     run_model(result, geometry, quick, card, say, show)
+
+
+def _peer(result: dict[str, Any], geometry: str, say: Say, show: Callable[[str], None]) -> None:
+    """transformers beside the rounds that were measured in the same run."""
+    from engine.checkpoint.geometries import geometry as known
+    from ignis_desktop.bench.cpu.rows import Row, rows_table
+    from ignis_desktop.bench.gpu.model import REFERENCE_CONTEXT
+    from ignis_desktop.bench.gpu.peer import PROMPT, transformers_step
+
+    lanes = 8
+    say("drawing the model for transformers")
+    step = transformers_step(known(geometry).raw["text_config"], lanes) * 1e3
+    rows = result.setdefault("rows", {})
+    own = rows.get(f"round_{lanes}x1_{REFERENCE_CONTEXT}")
+    ratio = step / own["samples"][0] if own else None
+    row = Row(
+        key="transformers",
+        name=f"{lanes} lanes after {REFERENCE_CONTEXT:,} tokens, transformers' batch after {PROMPT:,}",
+        value=f"{lanes / own['samples'][0] * 1e3:,.0f} tokens/s" if own else "not measured in this run",
+        peer=f"{lanes / step * 1e3:,.0f} tokens/s",
+        ratio=ratio,
+        target="≥ 3 ×",
+        passed=None if ratio is None else ratio >= 3,
+        peer_samples=[step],
+        note="BF16, rounds of torch operators; without flash-linear-attention it takes its own reference recurrence",
+    )
+    rows[row.key] = row.json()
+    show(rows_table([row]))
