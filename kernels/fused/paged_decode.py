@@ -26,6 +26,8 @@ from kernels.registry import interpreted, use_triton
 
 MAX_TILE = 16384
 """Query rows (columns times the query heads of a KV head, up to a power of two) times head dimension of a program."""
+MAX_FP8_ROWS = 64
+MIN_FP8_DIM = 32
 
 
 @dataclass(frozen=True)
@@ -179,11 +181,14 @@ def _check(q: Tensor, gate: Tensor, pool: LayerPool, table: Tensor, past: Tensor
         )
     if table.shape[0] != lanes or count % lanes:
         raise ValueError(f"{count} columns, {lanes} lanes and {table.shape[0]} page lists do not fit each other.")
-    if _rows(count // lanes, heads, pool) * dim > MAX_TILE:
+    rows = _rows(count // lanes, heads, pool)
+    if rows * dim > MAX_TILE or (pool.packed and rows > MAX_FP8_ROWS):
         raise ValueError(
             f"{count // lanes} columns of {heads // pool.heads} query heads of dimension {dim} are too many for one "
             "program; attend to fewer columns at a time."
         )
+    if pool.packed and dim < MIN_FP8_DIM:
+        raise ValueError(f"FP8 keys need heads of {MIN_FP8_DIM} values or more, not {dim}.")
     if not (q.is_contiguous() and gate.is_contiguous() and table.stride(1) == 1):
         raise ValueError("Queries, gates and each lane's page list must be contiguous.")
     return lanes

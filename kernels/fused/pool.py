@@ -57,11 +57,6 @@ class LayerPool:
     def dim(self) -> int:
         return self.k.shape[2]
 
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of one token in this layer: keys, values and their scales."""
-        return 2 * self.heads * (self.dim * self.k.element_size() + (4 if self.packed else 0))
-
     def arguments(
         self, codes: torch.dtype = torch.uint8
     ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None, int, int, int, int]:

@@ -114,3 +114,9 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
         paged_decode(randn(600, 2, 32, seed=1), randn(600, 64, seed=1), pool, table, past)
     with pytest.raises(ValueError, match="contiguous"):
         paged_decode(randn(1, 32, 2, seed=1).transpose(1, 2), randn(1, 64, seed=1), pool, table, past)
+    packed, table = filled_pool([4], 1, 16, "fp8")
+    with pytest.raises(ValueError, match="32 values or more"):
+        paged_decode(randn(1, 1, 16, seed=1), randn(1, 16, seed=1), packed, table, past)
+    packed, table = filled_pool([4], 1, 32, "fp8")
+    with pytest.raises(ValueError, match="fewer columns at a time"):
+        paged_decode(randn(65, 1, 32, seed=1), randn(65, 32, seed=1), packed, table, past)
