@@ -230,7 +230,7 @@ class EngineConfig:
     model: Path | None = None
     """Checkpoint directory; None is the bundled Ember."""
     device: str = "auto"
-    """"auto", "cpu" or "cuda"."""
+    """"auto" (a card that is there, the CPU for Ember), "cpu" or "cuda"."""
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     """Compute type; "auto" is bfloat16 on a GPU or with AMX, else float32."""
     lanes: int = 8

@@ -10,11 +10,18 @@ import torch
 from engine.compute import compute_type
 from engine.config import ConfigError, EngineConfig
 
+_FIRST = 9
+"""Compute capability of the first cards that the kernels were made for, its first number."""
+
 
 def choose_device(config: EngineConfig) -> torch.device:
-    """The device asked for; "auto" is the CPU. Raises ``ConfigError`` when it is not there."""
-    if config.device in ("auto", "cpu"):
+    """The device asked for. "auto" is a card that the kernels were made for (SM90 and later), and the CPU where there is
+    none and for Ember, which needs no card. Raises ``ConfigError`` when what is asked for is not there."""
+    if config.device == "cpu":
         return torch.device("cpu")
+    if config.device == "auto":
+        made_for = torch.cuda.is_available() and torch.cuda.get_device_capability()[0] >= _FIRST
+        return torch.device("cuda" if made_for and config.model is not None else "cpu")
     if config.device == "cuda":
         if not torch.cuda.is_available():
             raise ConfigError("No CUDA device can be used; run `ignis doctor` to see why, or start with --device cpu.")

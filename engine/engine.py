@@ -310,7 +310,7 @@ class Engine:
         loaded, network, layout = load_model(self.config, device, dtype, on_plan=planned, on_progress=progress)
         if self.config.disk_tier is not None:
             stretched = loaded.config.text.rope.yarn_factor
-            identity = f"{loaded.info.content_hash} {dtype} {device.type} {stretched}"
+            identity = f"{loaded.info.content_hash} {dtype} {device.type} {stretched} {layout.kv_format}"
             self._disk = DiskTier(
                 self.config.disk_tier,
                 limit=self.config.disk_tier_bytes,

@@ -173,7 +173,7 @@ def plan_what_if(config: EngineConfig, wanted: WhatIf, in_force: MemoryPlan | No
 
 def cannot_run(config: EngineConfig, wanted: WhatIf) -> str:
     """Why the engine cannot be loaded like this although a plan can be made; "" when it can."""
-    if config.device != "cuda":
+    if not _on_card(config):
         return ""
     changed: dict[str, Any] = {} if wanted.kv_format is None else {"kv_format": wanted.kv_format}
     try:
@@ -184,8 +184,15 @@ def cannot_run(config: EngineConfig, wanted: WhatIf) -> str:
     return ""
 
 
+def _on_card(config: EngineConfig) -> bool:
+    """Whether the engine would be loaded on a card, as ``engine.device`` chooses; told without torch."""
+    if config.device == "auto":
+        return config.model is not None and card_memory() is not None
+    return config.device == "cuda"
+
+
 def _own_place(config: EngineConfig, text: TextConfig, in_force: MemoryPlan | None) -> Place:
-    if config.device != "cuda":
+    if not _on_card(config):
         return Place(host_memory(), card=False)
     if in_force is not None:
         memory = Memory(in_force.capacity, in_force.capacity - in_force.other)
