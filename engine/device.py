@@ -15,8 +15,8 @@ _FIRST = 9
 
 
 def choose_device(config: EngineConfig) -> torch.device:
-    """The device asked for. "auto" is a card that the kernels were made for (SM90 and later), and the CPU where there is
-    none and for Ember, which needs no card. Raises ``ConfigError`` when what is asked for is not there."""
+    """The device asked for. "auto" is a card that the kernels were made for (SM90 and later), and the CPU where there
+    is none and for Ember, which needs no card. Raises ``ConfigError`` when what is asked for is not there."""
     if config.device == "cpu":
         return torch.device("cpu")
     if config.device == "auto":
