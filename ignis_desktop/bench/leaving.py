@@ -40,7 +40,7 @@ async def ask_and_leave(url: str, key: str | None, path: str, body: dict[str, An
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
     seen = b""
     try:
-        writer.write(_request(parts.netloc, key, path, body))
+        writer.write(request_bytes(parts.netloc, key, path, body))
 
         async def watch() -> None:
             nonlocal seen
@@ -61,7 +61,8 @@ async def ask_and_leave(url: str, key: str | None, path: str, body: dict[str, An
     return Left(status, _whole(seen))
 
 
-def _request(host: str, key: str | None, path: str, body: dict[str, Any]) -> bytes:
+def request_bytes(host: str, key: str | None, path: str, body: dict[str, Any]) -> bytes:
+    """A whole POST of JSON."""
     data = json.dumps(body).encode()
     key_line = f"Authorization: Bearer {key}\r\n" if key else ""
     # "close": the server ends the connection after the answer, so that a whole one is seen as such.

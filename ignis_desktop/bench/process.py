@@ -18,6 +18,8 @@ from ignis_desktop.cli.options import EngineOptions
 
 PROJECT = Path(ignis_desktop.__file__).resolve().parents[1]
 STOP_SECONDS = 20.0
+SERVER_THREADS = ("ignis-server", "ignis-prepare", "ignis-answer")
+"""Threads of the server; the engine's and those of its matrix products are not its work."""
 
 
 class Child:
@@ -92,6 +94,11 @@ class Target:
     def usage(self) -> dict[str, Any] | None:
         """What the server's process holds and has used, where that can be asked."""
         return None if self.child is None else self.child.call(ask="usage")
+
+    def server_seconds(self) -> float | None:
+        """Processor time of the server's own threads so far, where that can be asked."""
+        usage = self.usage()
+        return None if usage is None else sum(usage["thread_seconds"].get(name, 0.0) for name in SERVER_THREADS)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from ignis_desktop.bench.machine import machine
 from ignis_desktop.bench.process import Target, serving
 from ignis_desktop.bench.prompts import PromptMaker
 from ignis_desktop.bench.report import ScenarioReport
-from ignis_desktop.bench.scenarios import flood, lanes, poisson, siblings, soak, trace, turns
+from ignis_desktop.bench.scenarios import connections, flood, lanes, poisson, siblings, soak, trace, turns
 from ignis_desktop.bench.scenarios.base import Bench, Options
 from ignis_desktop.bench.watch import wait_ready
 from ignis_desktop.cli.options import EngineOptions
@@ -25,6 +25,7 @@ SCENARIOS: dict[str, Callable[[Bench], Awaitable[ScenarioReport]]] = {
     "siblings": siblings.run,
     "poisson": poisson.run,
     "trace": trace.run,
+    "connections": connections.run,
     "soak": soak.run,
 }
 

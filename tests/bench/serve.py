@@ -16,7 +16,7 @@ from tests.bench.results import result_file
 from tests.tiny import write_tiny
 
 TRACE = Path(__file__).resolve().parents[1] / "data" / "traces" / "agents.jsonl"
-SCENARIOS = ("lanes", "flood", "turns", "siblings", "poisson", "trace")
+SCENARIOS = ("lanes", "flood", "turns", "siblings", "poisson", "trace", "connections")
 SECONDS = "30"
 SPEED = "8"
 """The trace was recorded on a busy machine, where its agents waited long for their answers."""

@@ -12,7 +12,7 @@ import pytest
 from ignis_desktop.bench.classes import ClassSummary
 from ignis_desktop.bench.client import Outcome
 from ignis_desktop.bench.report import ScenarioReport, Verdict
-from ignis_desktop.bench.scenarios import flood, lanes, poisson, siblings, soak, turns
+from ignis_desktop.bench.scenarios import connections, flood, lanes, poisson, siblings, soak, turns
 from ignis_desktop.bench.scenarios.base import Bench
 from ignis_desktop.bench.scenarios.soak_load import Tally
 from ignis_desktop.bench.stats import Spread
@@ -39,6 +39,21 @@ class TestRuns:
         assert value["lanes"] == 8
         assert value["ratio"] == pytest.approx(sum(many) / sum(one), rel=0.01)
         assert value["ratio"] > 1
+
+    def test_connections(self, with_bench: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(connections, "REPEATS", 1)
+        monkeypatch.setattr(connections, "IDLE", 200)
+        monkeypatch.setattr(connections, "QUIET_SECONDS", 0.5)
+        report = with_bench(connections.run)
+        value = check_json(report)
+        for case in ("streams", "idle", "read", "unread"):
+            assert value[case]["tokens_per_second"][0] > 0
+            assert value[case]["server_ms_per_token"][0] > 0
+        assert all(0 <= value[case]["idle_processors"][0] < 0.05 for case in ("streams", "idle"))
+        assert value["unread"]["tokens_per_second"][0] > value["read"]["tokens_per_second"][0] / 3, (
+            "a round does not wait for a client"
+        )
+        assert len(report.verdicts) == 4
 
     def test_flood(self, with_bench: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(flood, "IDLE_REQUESTS", 3)

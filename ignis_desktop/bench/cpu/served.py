@@ -21,8 +21,6 @@ from ignis_desktop.cli.options import EngineOptions
 
 STARTS = 3
 STREAMS, PROMPT, WRITTEN = 8, 64, 64
-SERVER_THREADS = ("ignis-server", "ignis-prepare", "ignis-answer")
-"""Threads of the server; the engine's and those of its matrix products are not its work."""
 SOAK_REQUESTS = 300
 SOAK_CONTEXT = 1024
 """A KV pool so small that it can be written once in whole before memory is watched."""
@@ -104,8 +102,9 @@ async def _loaded(target: Target, repeats: int, say: Callable[[str], None]) -> t
 
 
 def _server_seconds(target: Target) -> float:
-    spent: dict[str, float] = _usage(target)["thread_seconds"]
-    return sum(spent.get(name, 0.0) for name in SERVER_THREADS)
+    spent = target.server_seconds()
+    assert spent is not None, "the server was started here"
+    return spent
 
 
 def _usage(target: Target) -> dict[str, Any]:
