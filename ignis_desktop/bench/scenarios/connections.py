@@ -81,14 +81,14 @@ def _report(cases: dict[str, Samples], seconds: float) -> ScenarioReport:
     report.tables.append((("beside", "tokens/s", "server ms/token", "idle processor"), rows))
     report.facts |= {name: samples.json() for name, samples in cases.items()}
     elsewhere = "the server was not started here"
-    cost = median(cases["streams"].token_ms) if cases["streams"].token_ms else None
+    token = median(cases["streams"].token_ms) if cases["streams"].token_ms else None
     report.verdicts.append(
         Verdict(
             "server's processor time per streamed token",
-            "-" if cost is None else f"{cost:.3f} ms",
+            "-" if token is None else f"{token:.3f} ms",
             f"≤ {TOKEN_MS:g} ms",
-            None if cost is None else cost <= TOKEN_MS,
-            elsewhere if cost is None else "",
+            None if token is None else token <= TOKEN_MS,
+            elsewhere if token is None else "",
         )
     )
     added = median(cases["idle"].idle) - median(cases["streams"].idle) if cases["idle"].idle else None
