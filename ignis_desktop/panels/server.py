@@ -8,14 +8,14 @@ from urllib.parse import urlsplit
 
 import psutil
 from PySide6.QtCore import QEvent, Qt, QTimer
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QLineEdit, QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from engine.messages import EngineSnapshot
 from ignis_desktop.panels.model_line import model_line
 from ignis_desktop.panels.snippets import snippets
 from ignis_desktop.server_control import ALL_INTERFACES, ServerControl
 from ignis_desktop.store.settings import SettingsFile
-from ignis_desktop.widgets.buttons import CopyButton, IconButton, Switch, button
+from ignis_desktop.widgets.buttons import CopyButton, IconButton, Select, Switch, button
 from ignis_desktop.widgets.code_panel import CodePanel
 from ignis_desktop.widgets.number_field import NumberField
 from ignis_desktop.widgets.panel import PanelHeader, ScrolledColumn, card, form_row, section
@@ -143,14 +143,24 @@ class ServerPanel(QWidget):
 
     def _snippet_card(self) -> QWidget:
         frame, layout = card()
-        self.tabs = QTabWidget()
-        self.tabs.setDocumentMode(True)
-        self.tabs.tabBar().setDrawBase(False)
-        self._code = [CodePanel() for _ in range(3)]
-        for panel in self._code:
-            self.tabs.addTab(panel, "")
-        layout.setContentsMargins(16, 8, 16, 14)
-        layout.addWidget(self.tabs)
+        titles = [one.title for one in snippets(self.base_url(), "", "")]
+        choices = [(title, tr("server.others") if title == "Others" else title) for title in titles]
+        self.client = Select(choices, titles[0])
+        self.client.setAccessibleName(tr("server.client"))
+        self.client.chosen.connect(lambda _: self._show_snippets())
+        self._place = QLabel()
+        self._place.setProperty("kind", "small")
+        self._place.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.code = CodePanel()
+        head = QHBoxLayout()
+        head.setSpacing(12)
+        head.addWidget(QLabel(tr("server.client")))
+        head.addWidget(self.client)
+        head.addStretch(1)
+        head.addWidget(self._place)
+        layout.addLayout(head)
+        layout.addWidget(self.code)
+        layout.addStretch(1)
         return frame
 
     # Showing
@@ -193,10 +203,11 @@ class ServerPanel(QWidget):
         key = self._settings.values.api_key
         shown = key if self._key_shown else "•" * 12 if key else ""
         model = self._model_id or "ember"
-        real = snippets(self.base_url(), key, model)
-        for i, (snippet, masked) in enumerate(zip(real, snippets(self.base_url(), shown, model), strict=True)):
-            self.tabs.setTabText(i, tr("server.agents") if snippet.title == "Agents" else snippet.title)
-            self._code[i].show_code(masked.code, snippet.language, copied=snippet.code)
+        base, title = self.base_url(), self.client.value
+        real = next(one for one in snippets(base, key, model) if one.title == title)
+        masked = next(one for one in snippets(base, shown, model) if one.title == title)
+        self._place.setText(tr("server.in_file", file=real.file) if real.file else "")
+        self.code.show_code(masked.code, masked.language, copied=real.code)
 
     def _show_records(self) -> None:
         version = self._control.records_version()
@@ -217,6 +228,7 @@ class ServerPanel(QWidget):
                     r.prompt_tokens,
                     r.cached_tokens,
                     r.output_tokens,
+                    r.tokens_per_second,
                     r.error,
                 )
                 for r in self._control.records()

@@ -179,6 +179,7 @@ class Run:
             prompt_tokens=total.prompt_tokens,
             cached_tokens=total.cached_tokens,
             output_tokens=sum(len(answer.ids) for answer in self.answers),
+            tokens_per_second=sum(timings_json(end)["tokens_per_second"] for end in ends),
         )
         for end in ends:
             self._state.metrics.observe_generation(self._class, end)

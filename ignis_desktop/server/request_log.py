@@ -28,6 +28,8 @@ class RequestRecord:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
+    tokens_per_second: float = 0.0
+    """Generated, all answers of the request together, from their first token to their last; 0 where nothing was."""
     error: str = ""
     """The error's code; never its message, which may quote what was sent."""
 

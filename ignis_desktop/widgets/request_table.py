@@ -33,11 +33,29 @@ class RequestRow:
     prompt_tokens: int
     cached_tokens: int
     output_tokens: int
+    tokens_per_second: float
     error: str
 
 
-_COLUMNS = ("time", "request", "client", "class", "status", "duration", "tokens")
-_RIGHT = frozenset({"duration", "tokens"})
+_COLUMNS = ("time", "request", "client", "class", "status", "duration", "tokens", "cached", "rate")
+_WIDTHS = {
+    "time": 88,
+    "client": 164,
+    "class": 96,
+    "status": 136,
+    "duration": 88,
+    "tokens": 112,
+    "cached": 76,
+    "rate": 64,
+}
+"""In pixels; the request takes what is left."""
+_SPARE = ("class", "cached", "rate")
+"""Columns that a narrow window does without."""
+_NARROW = 960
+_THIS_MACHINE = "127.0.0.1 "
+"""Not worth its room beside a program's name."""
+_MANY_MS = 10_000
+_RIGHT = frozenset({"duration", "tokens", "cached", "rate"})
 
 
 class RequestModel(QAbstractTableModel):
@@ -90,8 +108,8 @@ class RequestModel(QAbstractTableModel):
             return mono_font(12) if column != "class" else None
         if role == Qt.ItemDataRole.ForegroundRole:
             return _colour(row, column)
-        if role == Qt.ItemDataRole.ToolTipRole and column == "status" and row.error:
-            return row.error
+        if role == Qt.ItemDataRole.ToolTipRole and column in ("status", "request", "client"):
+            return row.client if column == "client" else _text(row, column)  # what does not fit in its column
         return None
 
 
@@ -101,13 +119,21 @@ def _text(row: RequestRow, column: str) -> str:
     if column == "request":
         return f"{row.method} {row.path}"
     if column == "client":
-        return row.client
+        return row.client.removeprefix(_THIS_MACHINE)
     if column == "class":
         return row.request_class
     if column == "status":
-        return tr("requests.running") if row.status is None else str(row.status)
+        if row.status is None:
+            return tr("requests.running")
+        return f"{row.status} {row.error}" if row.error else str(row.status)
     if column == "duration":
-        return "" if row.milliseconds is None else f"{row.milliseconds:,.0f} ms"
+        if row.milliseconds is None:
+            return ""
+        return f"{row.milliseconds:,.0f} ms" if row.milliseconds < _MANY_MS else f"{row.milliseconds / 1000:,.1f} s"
+    if column == "cached":
+        return f"{row.cached_tokens:,}" if row.cached_tokens else ""
+    if column == "rate":
+        return f"{row.tokens_per_second:,.1f}" if row.tokens_per_second else ""
     return f"{row.prompt_tokens:,} → {row.output_tokens:,}" if row.prompt_tokens or row.output_tokens else ""
 
 
@@ -139,9 +165,9 @@ class RequestTable(QTableView):
         header.setHighlightSections(False)
         header.setSectionsClickable(False)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        header.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
-        for column, width in ((0, 92), (2, 240), (3, 100), (4, 84), (5, 104), (6, 140)):
-            self.setColumnWidth(column, width)
+        header.setSectionResizeMode(_COLUMNS.index("request"), QHeaderView.ResizeMode.Stretch)
+        for name, width in _WIDTHS.items():
+            self.setColumnWidth(_COLUMNS.index(name), width)
         self._empty = QLabel(tr("requests.none"), self.viewport(), alignment=Qt.AlignmentFlag.AlignCenter)
         self._empty.setProperty("tone", "secondary")
 
@@ -151,4 +177,6 @@ class RequestTable(QTableView):
 
     def resizeEvent(self, event: Any) -> None:
         super().resizeEvent(event)
+        for name in _SPARE:
+            self.setColumnHidden(_COLUMNS.index(name), self.width() < _NARROW)
         self._empty.setGeometry(self.viewport().rect())

@@ -7,7 +7,9 @@ import shutil
 import socket
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -54,10 +56,10 @@ def test_it_starts_serves_logs_and_stops(running: Opened, qtbot) -> None:
     assert running.server.url in running.window.status.text
     assert panel._toggle.text() == "Stop"
     model = httpx.get(running.server.url + "/v1/models", trust_env=False).json()["data"][0]["id"]
-    assert f'"{model}"' in panel._code[0].text
+    assert f'"{model}"' in panel.code.text
     httpx.get(running.server.url + "/v1/nothing", trust_env=False)
     table = panel.table.requests
-    qtbot.waitUntil(lambda: table.index(0, 4).data() == "404", timeout=5000)
+    qtbot.waitUntil(lambda: table.index(0, 4).data() == "404 unknown_route", timeout=5000)
     assert table.rowCount() == 2
     assert table.index(0, 1).data() == "GET /v1/nothing"
     assert table.index(1, 4).data() == "200"
@@ -94,12 +96,12 @@ def test_the_key_is_needed_once_it_is_set(running: Opened, qapp) -> None:
     url = running.server.url + "/v1/models"
     assert httpx.get(url, trust_env=False).status_code == 401
     assert httpx.get(url, headers={"Authorization": "Bearer secret-key"}, trust_env=False).status_code == 200
-    shown = panel._code[0]._view.toPlainText()
+    shown = panel.code._view.toPlainText()
     assert "secret-key" not in shown, "a hidden key is hidden everywhere"
-    panel._code[0].copy.click()
+    panel.code.copy.click()
     assert 'api_key="secret-key"' in qapp.clipboard().text()
     panel._toggle_key()
-    assert "secret-key" in panel._code[0]._view.toPlainText()
+    assert "secret-key" in panel.code._view.toPlainText()
 
 
 def test_other_machines_need_a_key(running: Opened) -> None:
@@ -144,18 +146,54 @@ def test_snippets_work_as_they_are_pasted(running: Opened, qtbot, key: str) -> N
         assert process.returncode == 0, err
         return out
 
-    assert run([sys.executable, "-c", panel._code[0].text]).strip()
+    def chosen(title: str) -> str:
+        panel.client._choose(title)
+        return panel.code.text
+
+    assert run([sys.executable, "-c", chosen("OpenAI SDK")]).strip()
+    assert run([sys.executable, "-c", chosen("Anthropic SDK")]).strip()
     if shutil.which("curl") and sys.platform != "win32":
-        assert '"choices"' in run(["bash", "-c", panel._code[1].text])
-        variables = run(["bash", "-c", panel._code[2].text + "env"])
+        assert '"choices"' in run(["bash", "-c", chosen("curl")])
+        variables = run(["bash", "-c", chosen("Others") + "env"])
         assert f"OPENAI_BASE_URL={running.server.url}/v1" in variables
+        variables = run(["bash", "-c", chosen("Claude Code").replace("claude\n", "env\n")])
+        assert f"ANTHROPIC_BASE_URL={running.server.url}\n" in variables
+    codex = tomllib.loads(chosen("Codex"))["model_providers"]["ignis"]
+    assert panel._place.text() == "In ~/.codex/config.toml"
+    headers = codex.get("http_headers", {})
+    assert httpx.get(codex["base_url"] + "/models", headers=headers, trust_env=False).status_code == 200
+
+
+def test_an_answer_shows_its_tokens_and_its_speed(running: Opened, qtbot) -> None:
+    body = {"messages": [{"role": "user", "content": "hi " * 100}], "max_tokens": 8, "ignore_eos": True}
+    for _ in range(2):
+        answer = httpx.post(
+            running.server.url + "/v1/chat/completions",
+            json=body,
+            headers={"X-Ignis-Class": "agent", "User-Agent": "aider/1"},
+            trust_env=False,
+            timeout=30,
+        )
+    usage, table = answer.json()["usage"], running.window.server.table.requests
+    qtbot.waitUntil(lambda: table.rowCount() == 2 and table.index(0, 4).data() == "200", timeout=5000)
+    row = [table.index(0, column).data() for column in range(table.columnCount())]
+    assert row[1:5] == ["POST /v1/chat/completions", "aider/1", "agent", "200"]
+    assert row[6] == f"{usage['prompt_tokens']:,} → 8"
+    assert row[7] == f"{usage['prompt_tokens_details']['cached_tokens']:,}"
+    assert float(row[8].replace(",", "")) > 0
 
 
 def test_windows_gets_snippets_of_its_own() -> None:
-    titles = [one.title for one in snippets("http://127.0.0.1:8000/v1", "", "ember", platform="win32")]
-    assert titles == ["Python", "PowerShell", "Agents"]
-    last = snippets("http://127.0.0.1:8000/v1", "k", "ember", platform="win32")[2].code
-    assert last.splitlines()[0] == '$env:OPENAI_BASE_URL="http://127.0.0.1:8000/v1"'
+    found = {one.title: one.code for one in snippets("http://127.0.0.1:8000/v1", "k", "ember", platform="win32")}
+    assert "PowerShell" in found
+    assert "curl" not in found
+    assert found["Others"].splitlines()[0] == '$env:OPENAI_BASE_URL="http://127.0.0.1:8000/v1"'
+
+
+def test_the_document_shows_the_same_snippets() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "clients.md").read_text(encoding="utf-8")
+    for one in snippets("http://127.0.0.1:8000/v1", "", "ember", platform="linux"):
+        assert f"```{one.language}\n{one.code}```" in text, one.title
 
 
 def test_captures_are_switched_off(running: Opened) -> None:

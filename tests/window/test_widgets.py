@@ -222,7 +222,7 @@ def test_select_and_switch(qtbot) -> None:
 
 
 def row(number: int, status: int | None = 200) -> RequestRow:
-    return RequestRow(number, 0.0, "POST", "/v1/chat/completions", "127.0.0.1", status, 12.0, "", 5, 0, 7, "")
+    return RequestRow(number, 0.0, "POST", "/v1/chat/completions", "127.0.0.1", status, 12.0, "", 5, 0, 7, 9.0, "")
 
 
 def test_request_table_keeps_its_place(qtbot) -> None:
