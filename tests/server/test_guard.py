@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import socket
 import time
 from collections.abc import Iterator
@@ -136,23 +137,6 @@ def test_keys_are_never_logged(guarded: ServerThread) -> None:
     assert guarded.log.records()[-1].error == "invalid_api_key"
 
 
-def test_headers_are_bounded(http: httpx.Client) -> None:
-    many = http.get("/v1/models", headers={f"x-{n}": "1" for n in range(150)})
-    assert many.status_code == 431
-    large = http.get("/v1/models", headers={"x-large": "x" * 40_000})
-    assert large.status_code in (400, 431)
-
-
-@pytest.fixture(scope="module")
-def impatient(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerThread]:
-    directory = tmp_path_factory.mktemp("impatient")
-    settings = Settings(
-        port=0, head_seconds=0.5, body_seconds=0.5, runtime_directory=directory, data_directory=directory
-    )
-    with ServerThread(engine, settings) as server:
-        yield server
-
-
 def dribble(server: ServerThread, begin: str, more: str, *, every: float = 0.1, limit: float = 10.0) -> bytes:
     """What comes back when ``more`` is sent again and again; fails when the server listens to it for ever."""
     host, port = server.url.removeprefix("http://").split(":")
@@ -172,6 +156,64 @@ def dribble(server: ServerThread, begin: str, more: str, *, every: float = 0.1, 
             except ConnectionError:
                 return answer
     pytest.fail(f"still connected after {limit} s")
+
+
+SECRET = "open sesame"
+ASKED = [
+    ("/v1/chat/completions", {"messages": [{"role": "user", "content": SECRET}], "max_tokens": 2}),
+    ("/v1/chat/completions", {"messages": [{"role": "user", "content": SECRET}], "max_tokens": 2, "stream": True}),
+    ("/v1/chat/completions", {"messages": [{"role": SECRET, "content": SECRET}]}),
+    ("/v1/chat/completions", {"messages": SECRET, "unknown": SECRET}),
+    ("/v1/completions", {"prompt": SECRET, "max_tokens": 2}),
+    ("/v1/responses", {"input": SECRET, "max_output_tokens": 2}),
+    ("/v1/messages", {"model": "x", "max_tokens": 2, "messages": [{"role": "user", "content": SECRET}]}),
+    ("/v1/messages", {"model": "x", "max_tokens": SECRET, "messages": [{"role": "user", "content": SECRET}]}),
+    ("/v1/decide", {"state": SECRET, "questions": {"q": {"type": "locate", "instructions": SECRET}}}),
+    ("/v1/decide", {"state": SECRET, "questions": {"q": {"type": SECRET}}}),
+    ("/v1/tokenize", {"prompt": SECRET}),
+]
+
+
+def test_what_was_asked_is_never_logged(
+    http: httpx.Client, server: ServerThread, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        statuses = [http.post(path, json=body).status_code for path, body in ASKED]
+        http.get("/v1/models", params={"q": SECRET})
+    assert statuses.count(200) == 7
+    assert max(statuses) < 500
+    ours = [record.getMessage() for record in caplog.records if record.name.startswith(("ignis_desktop", "engine"))]
+    assert SECRET not in repr(server.log.records()) + repr(ours)
+
+
+@pytest.mark.parametrize("kind", ["files", "responses", "screens"])
+@pytest.mark.parametrize(
+    "name", ["..%2f..%2fetc%2fpasswd", "../../etc/passwd", "%00", "%ff%fe", "'%20OR%201=1--", "a" * 8000, "%2e%2e"]
+)
+def test_ids_are_names_and_nothing_else(server: ServerThread, kind: str, name: str) -> None:
+    for method in ("GET", "DELETE"):
+        # Raw: an HTTP client would tidy the path up.
+        head = f"{method} /v1/{kind}/{name} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        answer = dribble(server, head, "")
+        assert answer.split(b" ")[1] == b"404"
+        assert b"Traceback" not in answer
+
+
+def test_headers_are_bounded(http: httpx.Client) -> None:
+    many = http.get("/v1/models", headers={f"x-{n}": "1" for n in range(150)})
+    assert many.status_code == 431
+    large = http.get("/v1/models", headers={"x-large": "x" * 40_000})
+    assert large.status_code in (400, 431)
+
+
+@pytest.fixture(scope="module")
+def impatient(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerThread]:
+    directory = tmp_path_factory.mktemp("impatient")
+    settings = Settings(
+        port=0, head_seconds=0.5, body_seconds=0.5, runtime_directory=directory, data_directory=directory
+    )
+    with ServerThread(engine, settings) as server:
+        yield server
 
 
 @pytest.mark.parametrize("begin", ["", "GET /health HTTP/1.1\r\n"])
