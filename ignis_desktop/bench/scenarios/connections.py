@@ -19,7 +19,7 @@ from ignis_desktop.bench.watch import wait_idle
 from ignis_desktop.cli.errors import CommandError
 
 TITLE = "streams beside idle connections and beside a client that does not read"
-REPEATS = 5
+REPEATS = 3
 PROMPT, ANSWER = 64, 64
 UNREAD_TOKENS = 512
 """With twenty alternatives each: more than the buffers of a connection hold."""
