@@ -182,6 +182,7 @@ def _verify_kernel(  # type: ignore[no-untyped-def]
     value = mixed + column[:, None] * C + 2 * KEY_HEADS * DK + head * DV + j[None, :]
     v = tl.load(value, mask=is_k[:, None], other=0.0)
     beta, g = load_gates(ba, decay, dt_bias, column, head, live, HEADS)
+    # In this order: in the other the compiler gives every warp the whole state and spills three quarters of it.
     products = precise_dot(kq, tl.trans(kq), tl.zeros((2 * T_UP, 2 * T_UP), tl.float32), INTERPRET)
     with_state = precise_dot(kq, s, tl.zeros((2 * T_UP, DV), tl.float32), INTERPRET)
     c = r[None, :]
