@@ -161,8 +161,10 @@ async def _bulky_stream(bench: Bench, *, read: bool) -> AsyncIterator[None]:
     parts = urlsplit(bench.target.url)
     messages = await bench.maker.chat(bench.rng("bulky"), bench.scaled(PROMPT))
     body = {**Ask(messages, UNREAD_TOKENS).body(), "logprobs": True, "top_logprobs": 20}
-    link = socket.create_connection((parts.hostname or "", parts.port or 80))
-    link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
+    host = parts.hostname or ""
+    link = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)  # before connecting: it bounds the window
+    link.connect((host, parts.port or 80))
     reader, writer = await asyncio.open_connection(sock=link, limit=RECEIVE_BYTES)
     reading: asyncio.Task[None] | None = None
     try:
