@@ -25,7 +25,8 @@ UNREAD_TOKENS = 512
 """With twenty alternatives each: more than the buffers of a connection hold."""
 RECEIVE_BYTES = 4096
 IDLE = 500
-QUIET_SECONDS = 2.0
+QUIET_SECONDS = 5.0
+"""Processor time comes in ticks of 10 ms: one is 0.2 % of this."""
 TOKEN_MS, IDLE_SHARE, RATE_SHARE = 0.5, 0.005, 0.9
 """Milliseconds of the server's threads a token; processors that idle connections keep busy; share of their rate that
 streams keep."""
