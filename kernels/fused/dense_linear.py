@@ -36,7 +36,7 @@ def dense_linear(x: Tensor, weight: Tensor, dtype: torch.dtype = torch.bfloat16,
     if weight.shape[0] <= _FEW_ROWS and weight.shape[1] <= 8192:
         _launch_rows(x, weight, out, dependent)
     else:
-        launch_tiles(x, weight, None, out, dependent)
+        _launch_tiles(x, weight, None, out, dependent)
     return out
 
 
@@ -59,7 +59,7 @@ def fp8_linear(
     out = torch.empty(x.shape[0], codes.shape[0], dtype=dtype, device=x.device)
     for start in range(0, x.shape[0], MOST_COLUMNS):
         part = slice(start, start + MOST_COLUMNS)
-        launch_tiles(x[part], codes, scale, out[part], dependent)
+        _launch_tiles(x[part], codes, scale, out[part], dependent)
     return out
 
 
@@ -135,12 +135,9 @@ def tiling(rows: int, columns: int, quantized: bool) -> Tiling:
     return Tiling(128, 4, 3, k=64, turned=quantized)
 
 
-def launch_tiles(
-    x: Tensor, weight: Tensor, scale: Tensor | None, out: Tensor, dependent: bool, chosen: Tiling | None = None
-) -> Tensor:
-    """Write the product to ``out`` and return it; ``chosen`` instead of :func:`tiling`."""
+def _launch_tiles(x: Tensor, weight: Tensor, scale: Tensor | None, out: Tensor, dependent: bool) -> None:
     n, k = weight.shape
-    how = chosen or tiling(n, x.shape[0], scale is not None)
+    how = tiling(n, x.shape[0], scale is not None)
     _tiles_kernel[(triton.cdiv(n, how.rows),)](
         x, weight if scale is None else weight.view(torch.uint8), scale, out,
         x.shape[0], x.stride(0), out.stride(0), n, k,
@@ -149,7 +146,6 @@ def launch_tiles(
         TURNED=how.turned, EVEN=n % how.rows == 0 and k % how.k == 0, INTERPRET=interpreted(),
         num_warps=how.warps, num_stages=how.stages, **overlap(dependent, x),
     )  # fmt: skip
-    return out
 
 
 @triton.jit(do_not_specialize=["count"])

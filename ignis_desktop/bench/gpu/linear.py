@@ -1,4 +1,4 @@
-"""Linear layers on the card: NVFP4 products of a round at every shape of the 27B, and the ways of launching them."""
+"""Linear layers on the card: products of a round and of prompts at every shape of the 27B."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ignis_desktop.bench.gpu.case import Case, Launch
 from kernels.fused.activations import arrange
-from kernels.fused.dense_linear import Tiling, dense_linear, fp8_linear, launch_tiles
+from kernels.fused.dense_linear import dense_linear, fp8_linear
 from kernels.fused.norm import add_rms_norm
 from kernels.fused.nvfp4_layout import (
     NVFP4Weight,
@@ -61,25 +61,6 @@ def cases(quick: bool) -> Iterator[Case]:
     for columns, resident, stages in ((16, 4, 4), (32, 3, 3), (64, 2, 3)):
         how = Plan("shared", columns, resident * cores, stages=stages)
         yield _case(f"nvfp4 out × {columns - 3} without wgmma", 5120, 6144, columns - 3, 0, hot=False, plan=how)
-    if not quick:
-        yield from _plans()
-
-
-def _plans() -> Iterator[Case]:
-    """Other ways to launch the same, to choose among."""
-    for columns in (8, 64):
-        for tiling in (Tiling(128, 4, 3, 64, True), Tiling(128, 4, 4, 64, True), Tiling(128, 8, 4, 64, True)):
-            yield _fp8(f"FP8 head × {columns}: {tiling}", *HEAD, columns, 0, tiling)
-            yield _dense(f"head × {columns}: {tiling}", *HEAD, columns, 0, tiling)
-        yield _fp8(f"FP8 head × {columns}: 64", *HEAD, columns, 0, Tiling(64, 4, 4, 64, True))
-        yield _fp8(f"FP8 head × {columns}: 256", *HEAD, columns, 0, Tiling(256, 8, 3, 64, True))
-        yield _fp8(f"FP8 head × {columns}: 2 warps", *HEAD, columns, 0, Tiling(64, 2, 4, 64))
-    cores = torch.cuda.get_device_properties(0).multi_processor_count
-    for name, (out, k, _) in SHAPES.items():
-        ways = [Plan("persistent", 16, 4 * cores, 512, 4, 4, 128), Plan("persistent", 32, 4 * cores, 256, 4, 4, 128)]
-        ways += [Plan("persistent", 64, 3 * cores, 512, 4, 4, 168), Plan("persistent", 64, 2 * cores, 512, 8, 3, 128)]
-        for how in ways:
-            yield _case(f"{name} × {how.columns}: {how}", out, k, how.columns, 0, plan=how, area="linear plans")
 
 
 def _block(columns: int) -> Case:
@@ -108,33 +89,28 @@ def _block(columns: int) -> Case:
     return Case("linear", f"feed-forward block × {columns}", make, 1e-2, moved, variants=4)
 
 
-def _dense(name: str, out: int, k: int, columns: int, per_round: float, chosen: Tiling | None = None) -> Case:
+def _dense(name: str, out: int, k: int, columns: int, per_round: float) -> Case:
     def make(seed: int) -> Made:
         x, weight = _normal(columns, k), _normal(out, k) * 0.02
-        y = torch.empty(columns, out, device="cuda")
-        if chosen is None:
-            return lambda: dense_linear(x, weight, torch.float32, dependent=True), lambda: [_exact(x, weight)]
-        return lambda: launch_tiles(x, weight, None, y, True, chosen), lambda: [_exact(x, weight)]
+        return lambda: dense_linear(x, weight, torch.float32, dependent=True), lambda: [_exact(x, weight)]
 
     moved = 2 * out * k + columns * (2 * k + 4 * out)
-    variants = max(2, int(CACHE / moved) + 1)
-    area = "linear plans" if chosen else "linear"
-    return Case(area, name, make, 1e-4, moved, 2 * out * k * columns, min(variants, 64), per_round)
+    variants = min(64, max(2, int(CACHE / moved) + 1))
+    return Case("linear", name, make, 1e-4, moved, 2 * out * k * columns, variants, per_round)
 
 
-def _fp8(name: str, out: int, k: int, columns: int, per_round: float, chosen: Tiling | None = None) -> Case:
+def _fp8(name: str, out: int, k: int, columns: int, per_round: float) -> Case:
     def make(seed: int) -> Made:
-        x, y = _normal(columns, k), torch.empty(columns, out, device="cuda")
-        codes, scale = _normal(out, k).to(torch.float8_e4m3fn), torch.rand(out, device="cuda") * 0.02
-        if chosen is None:
-            return lambda: fp8_linear(x, codes, scale, torch.float32, dependent=True), lambda: [
-                _exact(x, codes) * scale.double()
-            ]
-        return lambda: launch_tiles(x, codes, scale, y, True, chosen), lambda: [_exact(x, codes) * scale.double()]
+        x, codes = _normal(columns, k), _normal(out, k).to(torch.float8_e4m3fn)
+        scale = torch.rand(out, device="cuda") * 0.02
+
+        def exact() -> Sequence[Tensor]:
+            return [_exact(x, codes) * scale.double()]
+
+        return lambda: fp8_linear(x, codes, scale, torch.float32, dependent=True), exact
 
     moved = out * k + columns * (2 * k + 4 * out)
-    area = "linear plans" if chosen else "linear"
-    return Case(area, name, make, 1e-4, moved, 2 * out * k * columns, 2, per_round)
+    return Case("linear", name, make, 1e-4, moved, 2 * out * k * columns, 2, per_round)
 
 
 def _packing() -> Case:
@@ -184,17 +160,16 @@ def _case(
     natural: bool = False,
     hot: bool = True,
     plan: Plan | None = None,
-    area: str = "linear",
 ) -> Case:
     moved = out * k * 9 // 16 + columns * k * 2 + columns * out * 4
     return Case(
-        area,
+        "linear",
         name,
         lambda seed: _make(out, k, columns, seed, natural, plan),
         1e-3,
         bytes=moved,
         flops=2 * out * k * columns,
-        variants=max(2, int(CACHE / moved) + 1) if per_round or plan else 1,
+        variants=max(2, int(CACHE / moved) + 1) if per_round else 1,
         per_round=per_round,
         hot=hot and not natural,
     )
