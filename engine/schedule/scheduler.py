@@ -86,11 +86,11 @@ class Scheduler:
     def prepare(self) -> None:
         """Before the first request: whatever a card compiles, captures or reserves once, so that none waits for it."""
         if self._network.device.type == "cuda":
-            reserve(self._plan, self._network.device)
             with torch.inference_mode():
                 self._prefill.warm()
                 self._round_buffers.capture()
                 self._sampler.warm()
+            reserve(self._plan, self._network.device)
 
     # --- what the outside asks for -------------------------------------------------------------------------
 
