@@ -215,72 +215,39 @@ def _vision_kernel(  # type: ignore[no-untyped-def]
     best = tl.full([ROWS], float("-inf"), tl.float32)
     total = tl.zeros([ROWS], tl.float32)
     acc = tl.zeros([ROWS, FIRST], tl.float32)
-    # Without a rest, one that is not computed with.
-    SPARE: tl.constexpr = 16 if REST == 0 else REST
-    e = FIRST + tl.arange(0, SPARE)[None, :]
-    acc_rest = tl.zeros([ROWS, SPARE], tl.float32)
-    q_rest = tl.load(q_at + e, mask=there & (e < DIM), other=0.0)
+    if REST > 0:
+        e = FIRST + tl.arange(0, REST)[None, :]
+        q_rest = tl.load(q_at + e, mask=there & (e < DIM), other=0.0)
+        acc_rest = tl.zeros([ROWS, REST], tl.float32)
     keys_at = product + (HEADS + head) * DIM + tl.arange(0, TILE)[:, None] * STRIDE
-    whole = count // TILE * TILE
-    for start in range(0, whole, TILE):
-        acc, acc_rest, total, best = _step(
-            q, q_rest, acc, acc_rest, total, best, shift, keys_at + start * STRIDE, TILE, scale,
-            HEADS, DIM, FIRST, REST, ROWS, TILE, RUNNING, INTERPRET, False,
-        )  # fmt: skip
-    if whole < count:
-        acc, acc_rest, total, best = _step(
-            q, q_rest, acc, acc_rest, total, best, shift, keys_at + whole * STRIDE, count - whole, scale,
-            HEADS, DIM, FIRST, REST, ROWS, TILE, RUNNING, INTERPRET, True,
-        )  # fmt: skip
+    for start in range(0, count, TILE):
+        exists = start + tl.arange(0, TILE) < count
+        at = keys_at + start * STRIDE
+        keys = tl.load(at + d, mask=exists[:, None] & (d < DIM), other=0.0)
+        scores = dot(q, keys.T, tl.zeros([ROWS, TILE], tl.float32), INTERPRET)
+        if REST > 0:
+            keys_rest = tl.load(at + e, mask=exists[:, None] & (e < DIM), other=0.0)
+            scores = dot(q_rest, keys_rest.T, scores, INTERPRET)
+        if start + TILE > count:
+            scores = tl.where(exists[None, :], scores, float("-inf"))
+        if RUNNING:
+            higher = tl.maximum(best, tl.max(scores, 1))
+            shrink = tl.exp2((best - higher) * scale)
+            best = higher
+            shift = higher * scale
+            total = total * shrink
+            acc = acc * shrink[:, None]
+            if REST > 0:
+                acc_rest = acc_rest * shrink[:, None]
+        weights = tl.exp2(scores * scale - shift[:, None])
+        total += tl.sum(weights, 1)
+        at += HEADS * DIM
+        values = tl.load(at + d, mask=exists[:, None] & (d < DIM), other=0.0)
+        acc = dot(weights.to(values.dtype), values, acc, INTERPRET)
+        if REST > 0:
+            values_rest = tl.load(at + e, mask=exists[:, None] & (e < DIM), other=0.0)
+            acc_rest = dot(weights.to(values.dtype), values_rest, acc_rest, INTERPRET)
     out_at = out + m[:, None] * (HEADS * DIM) + head * DIM
     tl.store(out_at + d, (acc / total[:, None]).to(out.dtype.element_ty), mask=there & (d < DIM))
     if REST > 0:
         tl.store(out_at + e, (acc_rest / total[:, None]).to(out.dtype.element_ty), mask=there & (e < DIM))
-
-
-@triton.jit
-def _step(  # type: ignore[no-untyped-def]
-    q, q_rest, acc, acc_rest, total, best, shift, at, left, scale,
-    HEADS: tl.constexpr, DIM: tl.constexpr, FIRST: tl.constexpr, REST: tl.constexpr, ROWS: tl.constexpr,
-    TILE: tl.constexpr, RUNNING: tl.constexpr, INTERPRET: tl.constexpr, MASKED: tl.constexpr,
-):  # fmt: skip
-    """A tile of keys, of which ``left`` are there."""
-    key = tl.arange(0, TILE)
-    keys = _load(at, key, left, 0, FIRST, DIM, MASKED)
-    scores = dot(q, keys.T, tl.zeros([ROWS, TILE], tl.float32), INTERPRET)
-    if REST > 0:
-        keys_rest = _load(at, key, left, FIRST, REST, DIM, MASKED)
-        scores = dot(q_rest, keys_rest.T, scores, INTERPRET)
-    if MASKED:
-        scores = tl.where((key < left)[None, :], scores, float("-inf"))
-    if RUNNING:
-        higher = tl.maximum(best, tl.max(scores, 1))
-        shrink = tl.exp2((best - higher) * scale)
-        best = higher
-        shift = higher * scale
-        total = total * shrink
-        acc = acc * shrink[:, None]
-        if REST > 0:
-            acc_rest = acc_rest * shrink[:, None]
-    weights = tl.exp2(scores * scale - shift[:, None])
-    total += tl.sum(weights, 1)
-    at += HEADS * DIM
-    values = _load(at, key, left, 0, FIRST, DIM, MASKED)
-    acc = dot(weights.to(values.dtype), values, acc, INTERPRET)
-    if REST > 0:
-        values_rest = _load(at, key, left, FIRST, REST, DIM, MASKED)
-        acc_rest = dot(weights.to(values.dtype), values_rest, acc_rest, INTERPRET)
-    return acc, acc_rest, total, best
-
-
-@triton.jit
-def _load(at, key, left, FROM: tl.constexpr, WIDTH: tl.constexpr, DIM: tl.constexpr, MASKED: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Dimensions FROM … FROM + WIDTH − 1 of a tile of keys or values; zero from DIM on and where there is no key."""
-    d = FROM + tl.arange(0, WIDTH)[None, :]
-    if MASKED:
-        x = tl.load(at + d, mask=(key < left)[:, None] & (d < DIM), other=0.0)
-    elif FROM + WIDTH > DIM:
-        x = tl.load(at + d, mask=tl.broadcast_to(d < DIM, [key.shape[0], WIDTH]), other=0.0)
-    else:
-        x = tl.load(at + d)
-    return x
