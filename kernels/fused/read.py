@@ -38,8 +38,8 @@ def read_all(source: Tensor, out: Tensor) -> None:
 def _read_kernel(source, out, blocks, MARK: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     found = tl.zeros([BLOCK], tl.int1)
     for block in range(tl.program_id(0), blocks, tl.num_programs(0)):
-        at = source + block.to(tl.int64) * BLOCK  # type: ignore[attr-defined]
-        values = tl.load(at + tl.arange(0, BLOCK), cache_modifier=".cg")
+        at = (tl.zeros([BLOCK], tl.int64) + block) * BLOCK + tl.arange(0, BLOCK)
+        values = tl.load(source + at, cache_modifier=".cg")
         found = found | (values == MARK)
     if tl.max(found.to(tl.int32), axis=0) > 0:
         tl.store(out, 1)
