@@ -94,7 +94,10 @@ class Round:
         return logits
 
     def stage(self, sequences: Many[Sequence]) -> int:
-        """Bring the columns to the device in one copy; returns how many there are."""
+        """Bring the columns to the device in one copy; returns how many there are.
+
+        What was staged for the round before has been copied: its tokens, which these columns hold, were waited for.
+        """
         width, size = len(sequences), self._network.kv.page_size
         columns = [
             (
