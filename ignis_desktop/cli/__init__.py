@@ -8,6 +8,10 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """Run ``ignis`` with the process's arguments and exit with its code."""
-    from ignis_desktop.cli.entry import run
+    try:
+        from ignis_desktop.cli.entry import run
 
-    sys.exit(run(sys.argv[1:]))
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:  # before the commands are there
+        code = 130
+    sys.exit(code)

@@ -183,7 +183,7 @@ def cpu(
 
 
 @bench.command("gpu")
-@click.option("--part", "parts", multiple=True, type=click.Choice(["kernels", "model", "peer"]), help="What to measure.")
+@click.option("--part", "parts", multiple=True, type=click.Choice(["kernels", "model", "peer"]), help="What to measure")
 @click.option("--only", "areas", multiple=True, help="Kernels of this area only (linear, attention, deltanet, …).")
 @click.option("--geometry", default="qwen3.8-27b", show_default=True, help="Whose rounds are measured.")
 @click.option("--predict", type=click.Choice(["rtx5090"]), help="Also say what another card would do, as a prediction.")
