@@ -318,8 +318,9 @@ class Engine:
                 identity=identity,
             )
         scheduler = Scheduler(network, loaded.tokenizer, self.config, layout, self._disk)
-        self._board.enter("loading", "preparing the card" if device.type == "cuda" else "", progress=None)
-        scheduler.prepare()
+        if device.type == "cuda":
+            self._board.enter("loading", "preparing the card", progress=None)
+            scheduler.prepare()
         self._keeper = scheduler.lanes.keeper
         self._loaded = loaded
         self._board.enter("ready", progress=None, **figures(scheduler, time.monotonic()))

@@ -75,10 +75,11 @@ def test_the_examples_of_the_documentation_run(ember: Engine, tmp_path: Path, mo
     for example in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(compile(example, "docs/engine.md", "exec"), names)
         printed.append(capsys.readouterr().out)
-    chat, one_word, tokens, answers = printed
+    chat, one_word, tokens, constrained, answers = printed
     assert chat.strip()
     assert one_word.strip()
     assert "Usage(prompt_tokens=" in tokens
+    assert constrained == ""  # a request is made, not sent
     assert "2 08:02 disk /dev/sdb is full" in answers
     assert settled(ember).retained <= kept_windows(ember).most  # what was located in is kept for the next question
 

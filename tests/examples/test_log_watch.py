@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,6 +79,9 @@ def test_lines_that_answer_are_reported_and_acted_upon(server: ServerThread, tmp
             assert watching.stdout.readline().partition(" ")[2] == f"{ROOT}\n"
             log.write_text(text(LOCKED))  # shorter than before
             assert watching.stdout.readline().partition(" ")[2] == f"{LOCKED}\n"
+            until = time.monotonic() + 20
+            while len(acted.read_text().splitlines()) < 4 and time.monotonic() < until:
+                time.sleep(0.05)  # a line is told before it is acted upon
             watching.send_signal(signal.SIGINT)
             assert watching.wait(10) == 0
         finally:

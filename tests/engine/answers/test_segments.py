@@ -205,7 +205,7 @@ def test_large_and_odd_texts_take_linear_time(text: str) -> None:
     for kind in ("auto", "prose"):
         began = time.process_time()
         assert segments_of(text, kind)[1]
-        assert time.process_time() - began < 5.0
+        assert time.process_time() - began < 20.0  # quadratic time would be minutes
 
 
 def test_a_real_log_keeps_every_line() -> None:

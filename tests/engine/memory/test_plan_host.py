@@ -89,8 +89,8 @@ def test_ember_by_hand() -> None:
         "retained": (8 + 16) * 12 * (9 * 64 * 64 * 4 + 3 * channels * 4) + 16 * 576 * 4,
         "host_tier": 256 * MIB,
         "sampling": 8 * 49_216 * (2 * 4 + 1 / 8),
-        # Residuals and norms, q ‖ k ‖ v, both sides of the MLP, angles of a head.
-        "workspace": 8192 * (6 * 384 + 2 * 1536 + 64) * 4,
+        # Residuals and norms, both sides of the MLP, angles of a head.
+        "workspace": 8192 * (4 * 384 + 2 * 1536 + 64) * 4,
         "vision_cache": 32 * MIB,
     }
     found = lines(layout)
