@@ -147,17 +147,38 @@ class Engine:
             BusyError: the queue of its class is full, or the engine is not ready; ``retry_after`` says when to come
                 again.
         """
-        loaded = self._ready()
-        job = check_request(request, loaded, self.config, self.cancel)
-        self._check_room(job)
-        # Read in the caller's thread: the loop never waits for a disk.
-        found = self._from_disk(job)
+        (outcome,) = self.submit_all([request])
+        if isinstance(outcome, EngineError):
+            raise outcome
+        return outcome
+
+    def submit_all(self, requests: Sequence[Request]) -> list[Stream | EngineError]:
+        """Queue requests together: the loop takes them up at one time, so that those with room share their rounds.
+
+        Returns a stream each, or what :meth:`submit` would have raised for it; a fault keeps out its own request only.
+        """
+        outcomes: list[Stream | EngineError] = []
+        jobs: list[tuple[int, Job, StoredState | None]] = []
+        for place, request in enumerate(requests):
+            try:
+                job = check_request(request, self._ready(), self.config, self.cancel)
+                self._check_room(job)
+                # Read in the caller's thread: the loop never waits for a disk.
+                jobs.append((place, job, self._from_disk(job)))
+                outcomes.append(job.stream)
+            except EngineError as error:
+                outcomes.append(error)
         with self._wake:
-            self._check_room(job)
-            self._requests[request.id] = job
-            self._commands.append(("submit", job, found))
+            for place, job, found in jobs:
+                try:
+                    self._check_room(job)
+                except EngineError as error:
+                    outcomes[place] = error
+                    continue
+                self._requests[job.request.id] = job
+                self._commands.append(("submit", job, found))
             self._wake.notify()
-        return job.stream
+        return outcomes
 
     def _check_room(self, job: Job) -> None:
         request, limit = job.request, self.config.queue_limit

@@ -189,11 +189,7 @@ def run_all(
     while len(outcomes) < len(requests):
         wave: list[Stream | EngineError] = []
         try:
-            for request in requests[len(outcomes) : len(outcomes) + width]:
-                try:
-                    wave.append(engine.submit(request))
-                except EngineError as error:
-                    wave.append(error)
+            wave = engine.submit_all(requests[len(outcomes) : len(outcomes) + width])
             for stream in wave:
                 try:
                     outcomes.append(stream if isinstance(stream, EngineError) else _wait(stream, None, cancelled))

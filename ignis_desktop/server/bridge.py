@@ -131,14 +131,13 @@ async def client_watch(http: HttpRequest, on_leave: Callable[[], None]) -> Async
 
 def submit_all(engine: Engine, requests: Sequence[EngineRequest]) -> list[Stream]:
     """Queue all requests or none; raises what ``Engine.submit`` raises."""
-    streams: list[Stream] = []
-    try:
-        for request in requests:
-            streams.append(engine.submit(request))  # noqa: PERF401  # what was queued must be known when one is refused
-    except BaseException:
+    outcomes = engine.submit_all(requests)
+    streams = [outcome for outcome in outcomes if not isinstance(outcome, EngineError)]
+    refused = next((outcome for outcome in outcomes if isinstance(outcome, EngineError)), None)
+    if refused is not None:
         for stream in streams:
             stream.cancel()
-        raise
+        raise refused
     return streams
 
 

@@ -87,6 +87,7 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
         (gzip.compress(b"some text" * 100)[:-20], "broken or cut off"),
         (zstandard.compress(b"some text" * 100)[:8] + b"\xff" * 30, "broken or cut off"),
     ],
+    ids=["nothing", "blank", "bytes", "gzip", "zstandard"],  # packed data holds the time: no names for tests
 )
 def test_what_is_no_text_is_said(data: bytes, says: str, tmp_path: Path) -> None:
     file = tmp_path / "input"

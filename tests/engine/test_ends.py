@@ -8,7 +8,7 @@ import time
 import pytest
 
 from engine import Engine
-from engine.messages import BusyError, DeadlineError, Failed, Finished
+from engine.messages import BusyError, DeadlineError, EngineError, Failed, Finished
 from tests.conftest import LoadTiny
 from tests.engine.requests import (
     GREEDY,
@@ -136,6 +136,25 @@ def test_a_full_queue_refuses_and_says_when_to_come_back(load_tiny: LoadTiny, pa
     passes.free()
     for stream in [*running, *waiting[1:], later]:
         assert collect(stream).end.reason == "length"
+
+
+def test_requests_queued_together_share_their_rounds(load_tiny: LoadTiny, passes: Passes) -> None:
+    """The loop takes them up at one time; what cannot run or has no room keeps out itself alone."""
+    engine = load_tiny(lanes=3, queue_limit=3)
+    good = [generation([n], name=f"good {n}", max_tokens=2, **GREEDY) for n in range(3)]
+    bad = generation([1], max_tokens=2, temperature=-1)
+    twice = generation([9], name="good 0", max_tokens=2, **GREEDY)
+    late = generation([8], max_tokens=2, **GREEDY)
+    outcomes = engine.submit_all([good[0], bad, good[1], twice, good[2], late])
+    assert [getattr(outcome, "param", None) for outcome in outcomes[1:4:2]] == ["temperature", None]
+    assert getattr(outcomes[3], "code", None) == "duplicate_id"
+    assert isinstance(outcomes[5], BusyError)
+    for outcome in (outcomes[0], outcomes[2], outcomes[4]):
+        assert not isinstance(outcome, EngineError)
+        assert len(collect(outcome).ids) == 2
+    assert {len(runs) for runs in passes.runs} == {3}
+    assert engine.submit_all([]) == []
+    assert settled(engine).requests_failed == 0
 
 
 def test_the_queue_holds_no_more_than_its_limit_whatever_the_race(load_tiny: LoadTiny) -> None:

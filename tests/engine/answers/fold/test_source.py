@@ -233,6 +233,7 @@ def test_a_named_pipe_is_read_to_its_end(tmp_path: Path) -> None:
         (b"\x28\xb5\x2f\xfd", "cut off"),
         (b"\x1f\x8b\x00\x00", "broken"),
     ],
+    ids=["gzip cut", "gzip more", "zstandard cut", "zstandard more", "zstandard head", "gzip head"],
 )
 def test_broken_packed_data_is_one_sentence(data: bytes, words: str) -> None:
     with pytest.raises(RequestError) as caught:
