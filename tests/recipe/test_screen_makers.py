@@ -224,7 +224,7 @@ def test_accessibility_records_become_items():
     assert [item["kind"] for item in items] == ["icon", "button"]
     said = [query["q"] for query in items[0]["queries"] if query["by"] == "function"]
     assert said[0] == "save the current file"
-    assert "keep my work" in said  # what labels.txt says that Save is for
+    assert "keep my work" in said  # what written/labels says that Save is for
     assert all(query["by"] != "function" for query in items[1]["queries"])
     twice = [{"kind": "button", "queries": [{"q": name, "by": "text"}]} for name in ("Save", "Save Changes")]
     assert [len(item["queries"]) for item in programs.with_functions(twice)] == [1, 1]

@@ -12,58 +12,17 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 
-from .logs import FORMATS, Line, events, log_document
+from .logs import FORMATS, Line, areas, events, log_document
 from .retrieval import Material, document, pair_document, record_document
 from .shape import Words
 from .values import Values
+from .written import rows
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 NONE = ("none of these", "none of the above", "nothing fits")
-AREAS = {
-    "ssh": "remote login",
-    "auth": "accounts and passwords",
-    "tls": "certificates",
-    "kernel": "operating system and hardware",
-    "disk": "disk space",
-    "raid": "disk array",
-    "cron": "scheduled jobs",
-    "systemd": "services",
-    "net": "network",
-    "dns": "name lookup",
-    "wifi": "wireless network",
-    "firewall": "firewall",
-    "web": "web server",
-    "db": "database",
-    "cache": "cache",
-    "queue": "message queue",
-    "mail": "e-mail",
-    "pay": "payments",
-    "shop": "orders",
-    "k8s": "cluster",
-    "docker": "containers",
-    "backup": "backups",
-    "pkg": "software packages",
-    "build": "compiling",
-    "test": "tests",
-    "clock": "time of day",
-    "power": "power and sleep",
-    "print": "printing",
-    "bt": "Bluetooth",
-    "door": "doors",
-    "sensor": "sensors",
-    "cloud": "cloud",
-    "vcs": "version control",
-    "ci": "build pipeline",
-    "win": "Windows",
-    "sudo": "administrator rights",
-    "vpn": "private network tunnel",
-    "audio": "sound",
-    "gpu": "graphics card",
-}
 SEVERITY = {"info": "normal", "warn": "warning", "error": "failure"}
 
 
@@ -79,12 +38,11 @@ class Choice:
 
 @lru_cache
 def examples() -> dict[str, tuple[str, dict[str, list[str]]]]:
-    """task -> (question, label -> texts) from ``decide.txt``."""
+    """task -> (question, label -> texts) from ``written/choices``."""
     tasks: dict[str, tuple[str, dict[str, list[str]]]] = {}
-    for row in Path(__file__).with_name("decide.txt").read_text().splitlines():
-        if row and not row.startswith("#"):
-            task, question, label, texts = row.split(" | ")
-            tasks.setdefault(task, (question, {}))[1][label] = [t.strip() for t in texts.split(";")]
+    for row in rows("choices"):
+        task, question, label, texts = row.split(" | ")
+        tasks.setdefault(task, (question, {}))[1][label] = [t.strip() for t in texts.split(";")]
     return tasks
 
 
@@ -106,7 +64,7 @@ def classify(rng: random.Random, material: Material, held_out: bool) -> Choice:
 
 
 def event_area(rng: random.Random, material: Material, held_out: bool) -> Choice:
-    event = rng.choice([e for e in events() if e.area in AREAS])
+    event = rng.choice([e for e in events() if e.area in areas()])
     message = event.message.format(**Values(rng, material.words).draw())
     style = FORMATS[rng.choice(("none", "bare", "dmesg"))]
     text = style(Line(rng.randint(1_500_000_000, 1_800_000_000), 5, "host", "app", 77, event.level, message))
@@ -119,7 +77,7 @@ def event_area(rng: random.Random, material: Material, held_out: bool) -> Choice
         question = rng.choice(
             ("What is this about?", "Which part is concerned?", "Which topic does this line belong to?")
         )
-        options, answer = _pick(rng, AREAS[event.area], list(AREAS.values()), 8)
+        options, answer = _pick(rng, areas()[event.area], list(areas().values()), 8)
     return Choice(text, question, options, answer)
 
 

@@ -247,7 +247,7 @@ def read_replies(model: Ember, words: Words, prompts: Sequence[str], most: int =
 
 
 PROMPTS = tuple(Path(__file__).with_name("prompts.txt").read_text().splitlines())
-"""Prompts whose answers are read; none is taught by ``replies.txt``."""
+"""Prompts whose answers are read; none is taught by ``written/replies``."""
 
 
 def evaluate(args: argparse.Namespace, teacher: Teacher | None = None) -> dict:

@@ -1,4 +1,4 @@
-"""Logs with questions: events of ``events.txt`` in real line formats, with near-duplicates that differ in a digit.
+"""Logs with questions: events of ``written/events`` in real line formats, with near-duplicates that differ in a digit.
 
 A document is a list of lines and questions, each with the index of the line that answers or None when none does.
 """
@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .values import SERVICES, VALUE_SLOTS, Values
 from .wordings import Thesaurus, reworded
+from .written import rows
 
 if TYPE_CHECKING:
     from .retrieval import Pairs
@@ -51,12 +51,19 @@ class Document:
 
 @lru_cache
 def events() -> tuple[Event, ...]:
-    text = Path(__file__).with_name("events.txt").read_text()
-    rows = [row.split(" | ") for row in text.splitlines() if row and not row.startswith("#")]
+    """All events of ``written/events``."""
+    split = [row.split(" | ") for row in rows("events") if not row.startswith("!")]
     return tuple(
         Event(level.strip(), area.strip(), message.strip(), tuple(q.strip() for q in questions.split(";")))
-        for level, area, message, questions in rows
+        for level, area, message, questions in split
     )
+
+
+@lru_cache
+def areas() -> dict[str, str]:
+    """Area -> what it is called, from the lines ``!area | name | description`` of the same files."""
+    split = [row.split(" | ") for row in rows("events") if row.startswith("!area | ")]
+    return {area.strip(): description.strip() for _, area, description in split}
 
 
 @dataclass

@@ -21,6 +21,7 @@ from .logs import events
 from .retrieval import Material
 from .shape import Words
 from .values import Values
+from .written import rows
 
 ANSWER = 80
 """Tokens of an answer; longer ones are left out."""
@@ -40,11 +41,9 @@ def _template() -> jinja2.Template:
 
 @lru_cache
 def _written() -> list[tuple[list[str], list[str]]]:
-    """(questions, answers) of ``replies.txt``, one entry a fact."""
+    """(questions, answers) of ``written/replies``, one entry a fact."""
     found = []
-    for row in Path(__file__).with_name("replies.txt").read_text().splitlines():
-        if not row or row.startswith("#"):
-            continue
+    for row in rows("replies"):
         if not row.startswith("!"):
             asked, said = row.split(" | ")
             found.append((asked.split("; "), [text.replace("\\n", "\n") for text in _answers(said)]))

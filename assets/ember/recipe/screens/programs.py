@@ -139,7 +139,7 @@ def items_of(elements: list[dict[str, Any]], width: int, height: int, scale: int
 
 @lru_cache
 def _functions() -> dict[str, list[str]]:
-    """What the labels and icons of `labels.txt` and `concepts.txt` are for, by their lower-case names."""
+    """What the labels and icons of `written/labels` and `concepts.txt` are for, by their lower-case names."""
     table: dict[str, list[str]] = {}
     for spellings, _, phrases in load_labels():
         for name in spellings:

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from assets.ember.recipe.written import rows
+
 from .actions import action
 from .canvas import Kit
 from .files import described, extensions, stems
 from .meanings import reword
 
-_LABELS_FILE = Path(__file__).with_name("labels.txt")
 _VERBS = frozenset(
     word
     for line in Path(__file__).with_name("verbs.txt").read_text().splitlines()
@@ -84,20 +85,19 @@ class Label:
     functions: list[str]
 
 
-def load_labels(path: Path = _LABELS_FILE) -> list[tuple[list[str], str, list[str]]]:
-    """(spellings, kinds, functions) a line of labels.txt."""
-    rows = []
-    for line in path.read_text().splitlines():
-        if line and not line.startswith("#"):
-            spellings, kinds, functions = line.split("|")
-            rows.append(
-                (
-                    [s.strip() for s in spellings.split(";")],
-                    kinds,
-                    [f.strip() for f in functions.split(";") if f.strip()],
-                )
+def load_labels() -> list[tuple[list[str], str, list[str]]]:
+    """(spellings, kinds, functions) a line of ``written/labels``."""
+    found = []
+    for line in rows("labels"):
+        spellings, kinds, functions = line.split("|")
+        found.append(
+            (
+                [s.strip() for s in spellings.split(";")],
+                kinds,
+                [f.strip() for f in functions.split(";") if f.strip()],
             )
-    return rows
+        )
+    return found
 
 
 _LABELS = load_labels()
@@ -142,7 +142,7 @@ class Words:
         return Label(self.rng.choice(fit), list(asked))
 
     def label(self, kind: str = "", most: int = 26) -> Label | None:
-        """A label fit for a kind of element (letters of labels.txt), at most `most` characters long."""
+        """A label fit for a kind of element (letters of ``written/labels``), at most `most` characters long."""
         rng = self.rng
         for _ in range(12):
             z = rng.random()
@@ -177,7 +177,7 @@ class Words:
         return Label(found.text, list(found.ways))
 
     def named(self, kind: str, text: str) -> Label | None:
-        """The label `text` with what it is for, if labels.txt has it for this kind; None when it is taken."""
+        """The label `text` with what it is for, if ``written/labels`` has it for this kind; None when it is taken."""
         for i in self.by_kind[kind]:
             if text in _LABELS[i][0]:
                 found = self._row(i, 99)
