@@ -80,12 +80,14 @@ def test_held_out_screens_use_none_of_the_training_material():
 
 
 def test_held_out_phrases_are_kept_apart(opened):
-    train, held = Words(opened, random.Random(0), False), Words(opened, random.Random(0), True)
+    train, held, unseen = Words(opened, random.Random(0), False), Words(opened, random.Random(0), True), 0
     for i, (spellings, _, functions) in enumerate(load_labels()):
         if len(functions) > 1:
             first, second = train._row(i, 99), held._row(i, 99)
-            assert first is None or functions[-1] not in first.functions, spellings
-            assert second is None or second.functions == functions[-1:], spellings
+            assert first is None or second is None or not set(first.functions) & set(second.functions), spellings
+            assert second is None or functions[-1] in second.functions, spellings
+            unseen += first is not None and not first.functions
+    assert unseen > 10
 
 
 def test_covered_elements_are_forgotten(opened):

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from .logs import events
+from .events import events
 from .shape import Words
 from .teacher import Teacher
 from .values import SYLLABLES

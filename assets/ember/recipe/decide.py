@@ -15,10 +15,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from .logs import FORMATS, Line, areas, events, log_document
+from .events import areas, events
+from .logs import FORMATS, Line, log_document
 from .retrieval import Material, document, pair_document, record_document
 from .shape import Words
 from .values import Values
+from .wordings import is_asked
 from .written import rows
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -64,7 +66,7 @@ def classify(rng: random.Random, material: Material, held_out: bool) -> Choice:
 
 
 def event_area(rng: random.Random, material: Material, held_out: bool) -> Choice:
-    event = rng.choice([e for e in events() if e.area in areas()])
+    event = rng.choice([e for e in events(held_out=held_out) if e.area in areas() and e.unseen == held_out])
     message = event.message.format(**Values(rng, material.words).draw())
     style = FORMATS[rng.choice(("none", "bare", "dmesg"))]
     text = style(Line(rng.randint(1_500_000_000, 1_800_000_000), 5, "host", "app", 77, event.level, message))
@@ -170,7 +172,13 @@ def stated(rng: random.Random, material: Material, held_out: bool) -> Choice:
         asked = [(q, None) for q, _ in other.questions] or [("a purple elephant", None)]
     question, answer = rng.choice(asked)
     wording = rng.choice(
-        ("Does the text say anything about this: {}?", "Is there an answer to this here: {}", "Is this mentioned: {}?")
+        ("Is there an answer to this here: {}?", "Can this be answered from the text: {}?")
+        if is_asked(question)
+        else (
+            "Does the text say anything about this: {}?",
+            "Does it say this somewhere: {}?",
+            "Is this mentioned: {}?",
+        )
     )
     return Choice("\n".join(doc.lines), wording.format(question.rstrip("?")), ["yes", "no"], 1 if answer is None else 0)
 

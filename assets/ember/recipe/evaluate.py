@@ -146,9 +146,11 @@ def evaluate_points(model: Ember, words: Words, screens: list[Screen], questions
 
 @torch.no_grad()
 def evaluate_lines(model: Ember, words: Words, documents: list[dict], limit: int = 8192) -> dict:
-    """First and in-five shares by document name, and refusals when no line answers. An answer is a line, a list of
-    lines any of which is right, or None."""
+    """First and in-five shares by document name, and refusals (p(nothing) above ½) of what no line answers and of what
+    one does; then how many of the former are refused above the bound that refuses a tenth of the latter. An answer is a
+    line, a list of lines any of which is right, or None."""
     device, tally = model.text.embed_tokens.weight.device, Tally()
+    nothing: dict[str, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
     for doc in documents:
         name = doc["name"]
         ends = np.cumsum([len(ids) for ids in words.encode_many([f"{line}\n" for line in doc["lines"]])]) + len(
@@ -165,14 +167,20 @@ def evaluate_lines(model: Ember, words: Words, documents: list[dict], limit: int
             scores, line_of = line_scores(model, words, batch)
             mass = line_mass(scores, line_of, kept)[0].cpu()
             for m, (_, _, answer) in zip(mass, asked, strict=False):
+                nothing[name][answer is None].append(m[0].item())
                 if answer is None:
-                    tally.add(f"{name}: absent refused", m.argmax().item() == 0)
+                    tally.add(f"{name}: absent refused", m[0].item() > 0.5)
                 else:
                     best = (m[1:].topk(min(5, len(m) - 1)).indices).tolist()
                     right = set(answer if isinstance(answer, list) else [answer])
                     tally.add(f"{name}: first", best[0] in right)
                     tally.add(f"{name}: in five", bool(right.intersection(best)))
-                    tally.add(f"{name}: present refused", m.argmax().item() == 0)
+                    tally.add(f"{name}: present refused", m[0].item() > 0.5)
+    for name, (present, absent) in nothing.items():
+        if present and absent:
+            bound = float(np.quantile(present, 0.9))
+            for p in absent:
+                tally.add(f"{name}: absent refused above {bound:.3f}", p > bound)
     return tally.shares()
 
 

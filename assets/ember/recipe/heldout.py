@@ -12,8 +12,9 @@ from PIL import Image
 from . import pointing
 from .data import Data
 from .logs import log_document
+from .meanings import meaning_document, meanings
 from .pointing import Screen
-from .retrieval import pair_document, prose_document, record_document
+from .retrieval import around, pair_document, prose_document, record_document
 from .shape import Words
 
 
@@ -87,12 +88,19 @@ def made_lines(data: Data, each: int, seed: int = 11) -> list[dict]:
     material = data.material
     kinds = {
         "logs, 60 lines": lambda rng: log_document(rng, 60, material.words, wanted=8, held_out=True),
+        "logs of unseen events, 60 lines": lambda rng: log_document(
+            rng, 60, material.words, wanted=8, held_out=True, unseen=True
+        ),
         "records, 60": lambda rng: record_document(rng, 60, material.words, wanted=8),
     }
     if material.pairs:
         kinds["paraphrase pairs, 60 lines"] = lambda rng: pair_document(rng, 60, material.pairs, wanted=8)
     if material.sentences:
         kinds["prose, 60 sentences"] = lambda rng: prose_document(rng, 60, material.sentences, wanted=8)
+    if meanings():
+        kinds["meanings, 40 lines"] = lambda rng: meaning_document(
+            rng, 40, around(rng, material, 40), wanted=8, held_out=True
+        )
     found = []
     for name, make in kinds.items():
         for index in range(each):

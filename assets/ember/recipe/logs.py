@@ -10,35 +10,22 @@ import random
 import re
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from .events import Event, events, slots_of, together
 from .values import SERVICES, VALUE_SLOTS, Values
-from .wordings import Thesaurus, reworded
-from .written import rows
+from .wordings import Thesaurus, at_time, reworded
 
 if TYPE_CHECKING:
     from .retrieval import Pairs
 
-NEAR = 0.5
-"""Share of the questions without an answer that share names or words with a line that is there."""
-SLOT = re.compile(r"{(\w+)}")
-
-
-@dataclass(frozen=True)
-class Event:
-    """One kind of event; ``slots`` are the names that stand in its message."""
-
-    level: str
-    area: str
-    message: str
-    questions: tuple[str, ...]
-
-    @property
-    def slots(self) -> frozenset[str]:
-        return frozenset(SLOT.findall(self.message))
+NEAR = 0.7
+"""Share of the questions without an answer that are about an event of the log's areas, and share of those that have
+names and numbers of a line that is there."""
+ONCE = 0.6
+"""Share of a log's kinds of events that happen once; the others fill the log with lines that are nearly alike."""
 
 
 @dataclass
@@ -47,23 +34,6 @@ class Document:
 
     lines: list[str]
     questions: list[tuple[str, int | None]] = field(default_factory=list)
-
-
-@lru_cache
-def events() -> tuple[Event, ...]:
-    """All events of ``written/events``."""
-    split = [row.split(" | ") for row in rows("events") if not row.startswith("!")]
-    return tuple(
-        Event(level.strip(), area.strip(), message.strip(), tuple(q.strip() for q in questions.split(";")))
-        for level, area, message, questions in split
-    )
-
-
-@lru_cache
-def areas() -> dict[str, str]:
-    """Area -> what it is called, from the lines ``!area | name | description`` of the same files."""
-    split = [row.split(" | ") for row in rows("events") if row.startswith("!area | ")]
-    return {area.strip(): description.strip() for _, area, description in split}
 
 
 @dataclass
@@ -120,6 +90,7 @@ HELD_OUT_FORMATS: dict[str, Callable[[Line], str]] = {
     ),
 }
 WITHOUT_CLOCK = {"python", "dmesg", "none", "windows", "pipe"}
+WITHOUT_LEVEL = {"bracket", "bare", "none", "syslog", "rfc5424", "journal", "dmesg"}
 LEVEL_NAMES = {"error": ("error", "failure"), "warn": ("warning",), "info": ("info message", "notice")}
 
 
@@ -165,6 +136,28 @@ def _trace(rng: random.Random, values: Values, format_name: str) -> list[str]:
     return [f'  File "/app/{n}.py", line {rng.randint(3, 900)}, in {values.word()}' for n in names[: rng.randint(1, 3)]]
 
 
+class Row(NamedTuple):
+    """A line of an event: its place in the log, the event, what filled its slots, what was printed."""
+
+    index: int
+    event: Event
+    slots: dict[str, str]
+    line: Line
+
+
+def _kinds(rng: random.Random, known: list[Event], count: int) -> Iterator[Event]:
+    """The kinds of a log's lines, one after the other without end: some happen once among the first ``count``, the
+    others again and again."""
+    once = [event for event in known[1:] if rng.random() < ONCE][: count // 2]
+    often = [event for event in known if event not in once]
+    weights = [rng.expovariate(1) for _ in often]
+    places = dict(zip(rng.sample(range(count), len(once)), once, strict=True))
+    place = 0
+    while True:
+        yield places.get(place) or rng.choices(often, weights)[0]
+        place += 1
+
+
 def log_document(
     rng: random.Random,
     count: int,
@@ -172,17 +165,25 @@ def log_document(
     *,
     wanted: int,
     held_out: bool = False,
+    unseen: bool = False,
     pairs: Pairs | None = None,
     thesaurus: Thesaurus | None = None,
 ) -> Document:
     """A log of about ``count`` lines with up to ``wanted`` questions; ``held_out`` uses events' last questions, formats
-    that training never sees and no question of training's own wording. With ``pairs`` some lines say what nobody wrote
-    questions for, and are asked by what they mean; with ``thesaurus`` words of a line are asked by their meaning."""
+    that training never sees and no question of training's own wording; ``unseen``, with it, asks about events that
+    training never sees. With ``pairs`` some lines say what nobody wrote questions for, and are asked by what they mean;
+    with ``thesaurus`` words of a line are asked by their meaning."""
     values = Values(rng, words)
     formats = HELD_OUT_FORMATS if held_out and rng.random() < 0.3 else FORMATS
     format_name = rng.choice(list(formats))
-    pool = rng.sample(events(), rng.randint(3, min(len(events()), 40)))
-    weights = [rng.expovariate(1) for _ in pool]
+    shown = formats[format_name]
+    first: list[Event] = []
+    if unseen:
+        first = [event for event in events(held_out=True) if event.unseen]
+        first = rng.sample(first, min(len(first), rng.randint(4, 12)))
+    known = together(rng, held_out=held_out, first=first)
+    rng.shuffle(known)
+    kinds = _kinds(rng, known, count)
     services, host = rng.sample(SERVICES, rng.randint(2, 8)), values.word()
     pids = {s: rng.randint(100, 60_000) for s in services}
     when, rows, lines = rng.randint(1_500_000_000, 1_800_000_000), [], []
@@ -194,14 +195,12 @@ def log_document(
         if pairs and rng.random() < odd:
             question, said = rng.choice(pairs.rows)[:: rng.choice((1, -1))]
             service, level = rng.choice(services), rng.choice(("info", "info", "warn", "error"))
-            lines.append(
-                formats[format_name](Line(when, rng.randint(0, 999), host, service, pids[service], level, said))
-            )
+            lines.append(shown(Line(when, rng.randint(0, 999), host, service, pids[service], level, said)))
             foreign.append((question, len(lines) - 1))
             if rng.random() < NEAR and (near := pairs.near(rng, said)):
                 foreign.append((near[0], None))
             continue
-        event = rng.choices(pool, weights)[0]
+        event = next(kinds)
         slots = values.draw()
         if event.message in last and rng.random() < 0.6:  # a near-duplicate: one or two values move, the rest stays
             slots = dict(last[event.message])
@@ -210,70 +209,103 @@ def log_document(
         last[event.message] = slots
         service = rng.choice(services)
         line = Line(when, rng.randint(0, 999), host, service, pids[service], event.level, event.message.format(**slots))
-        rows.append((len(lines), event, slots, line))
-        lines.append(formats[format_name](line))
+        rows.append(Row(len(lines), event, slots, line))
+        lines.append(shown(line))
         if event.level == "error" and format_name in ("log4j", "python", "iso") and rng.random() < 0.15:
             lines += _trace(rng, values, format_name)
 
     document = Document(lines)
-    seen = {(event.message, name, slots[name]) for _, event, slots, _ in rows for name in event.slots}
-    counts = Counter((event.message, name, slots[name]) for _, event, slots, _ in rows for name in event.slots)
-    kinds = Counter(event.message for _, event, _, _ in rows)
-    clocks = Counter(line.clock("%H:%M") for *_, line in rows)
-    levels = Counter((line.level, line.service) for *_, line in rows)
     text = "\n".join(lines)
-    there = set(lines)
     for question, index in rng.sample(foreign, min(len(foreign), max(1, wanted // 2))):
-        if index is not None or not any(question in line for line in there):
+        if index is not None or question not in text:
             document.questions.append((reworded(rng, question, 0.0)[:200], index))
-    for index, event, slots, line in rng.sample(rows, min(len(rows), 3 * wanted)):
-        question, answer = _question(
-            rng,
-            values,
-            document,
-            index,
-            event,
-            slots,
-            line,
-            format_name,
-            held_out,
-            (counts, kinds, clocks, levels, seen, text),
-            thesaurus,
-        )
-        if question:
-            document.questions.append((question, answer))
+    asker = Asker(rng, values, lines, rows, format_name, held_out, thesaurus)
+    for row in asker.order(4 * wanted, unseen=unseen):
         if len(document.questions) >= wanted:
             break
+        if pair := asker.ask(row):
+            document.questions.append(pair)
     return document
 
 
-def _question(
-    rng, values, document, index, event, slots, line, format_name, held_out, tables, thesaurus
-) -> tuple[str | None, int | None]:
-    counts, kinds, clocks, levels, seen, text = tables
-    choice = rng.random()
-    template = event.questions[-1] if held_out and rng.random() < 0.5 else rng.choice(event.questions[:-1])
-    asked = set(SLOT.findall(template)) & event.slots
-    template = template if held_out else reworded(rng, template)
-    if choice < 0.45:
-        pinned = kinds[event.message] == 1 or any(counts[event.message, name, slots[name]] == 1 for name in asked)
-        if pinned:
-            if rng.random() < 0.2 and asked:  # the same question about a value that is not there
-                name = rng.choice(sorted(asked))
-                other = values.nudge(slots[name])
-                if (event.message, name, other) not in seen and other not in text:
-                    return template.format(**{**slots, name: other}), None
-            return template.format(**slots), index
-        if format_name not in WITHOUT_CLOCK:  # many alike: the time tells them apart
-            clock = line.clock("%H:%M:%S")
-            if unique(document.lines, index, [clock]):
-                return f"{template.format(**slots)} at {clock}", index
-        return None, None
-    if choice < 0.60:
-        names = [n for n in VALUE_SLOTS if n in event.slots and unique(document.lines, index, [slots[n]])]
+Pair = tuple[str, int | None]
+"""A question and the line that answers it, or None."""
+
+
+class Asker:
+    """Questions about the lines of one log."""
+
+    def __init__(
+        self,
+        rng: random.Random,
+        values: Values,
+        lines: list[str],
+        rows: list[Row],
+        format_name: str,
+        held_out: bool,
+        thesaurus: Thesaurus | None,
+    ) -> None:
+        self.rng, self.values, self.lines, self.rows = rng, values, lines, rows
+        self.format, self.held_out, self.thesaurus = format_name, held_out, thesaurus
+        self.timed = format_name not in WITHOUT_CLOCK
+        self.text = "\n".join(lines)
+        self.counts = Counter((row.event.message, name, row.slots[name]) for row in rows for name in row.event.slots)
+        self.kinds = Counter(row.event.message for row in rows)
+        self.clocks = Counter(row.line.clock("%H:%M") for row in rows)
+        self.levels = Counter((row.line.level, row.line.service) for row in rows)
+        areas = {row.event.area for row in rows}
+        others = [event for event in events(held_out=held_out) if not self.kinds[event.message]]
+        self.others, self.near = others, [event for event in others if event.area in areas]
+
+    def order(self, most: int, *, unseen: bool) -> list[Row]:
+        """Up to ``most`` rows to ask about, half of them of events that happened once, which are told by what they
+        mean; with ``unseen`` of events that training never sees."""
+        rows = [row for row in self.rows if not unseen or row.event.unseen]
+        single = [row for row in rows if self.kinds[row.event.message] == 1]
+        drawn = [
+            self.rng.choice(single if single and self.rng.random() < 0.5 else rows) for _ in range(most if rows else 0)
+        ]
+        return list({row.index: row for row in drawn}.values())
+
+    def ask(self, row: Row) -> Pair | None:
+        """A question of a random way about a row, or about what is not there; None when this way does not tell it from
+        other lines."""
+        ways = (
+            (0.52, self.written),
+            (0.11, self.value),
+            (0.08, self.described),
+            (0.11, self.lexical),
+            (0.05, self.clock),
+            (0.03, self.level),
+            (0.10, self.absent),
+        )
+        return self.rng.choices([way for _, way in ways], [share for share, _ in ways])[0](row)
+
+    def written(self, row: Row) -> Pair | None:
+        """What was written for the event, or, of a value that is not there, the same."""
+        rng, event, slots = self.rng, row.event, row.slots
+        template = event.question(rng, self.held_out)
+        asked = slots_of(template)
+        if self.kinds[event.message] > 1 and not any(self.counts[event.message, n, slots[n]] == 1 for n in asked):
+            if rng.random() < 0.5:
+                return None
+            clock = row.line.clock("%H:%M:%S")  # many alike: the time tells them apart
+            timed = at_time(template, clock) if self.timed and unique(self.lines, row.index, [clock]) else None
+            return (self.worded(timed).format(**slots), row.index) if timed else None
+        if asked and rng.random() < 0.15:
+            name = rng.choice(sorted(asked))
+            other = self.values.nudge(slots[name])
+            if not self.counts[event.message, name, other] and other not in self.text:
+                return self.worded(template).format(**{**slots, name: other}), None
+        return self.worded(template).format(**slots), row.index
+
+    def value(self, row: Row) -> Pair | None:
+        """A name or number that one line has, or none."""
+        rng = self.rng
+        names = [n for n in VALUE_SLOTS if n in row.event.slots and unique(self.lines, row.index, [row.slots[n]])]
         if not names:
-            return None, None
-        value = slots[rng.choice(names)]
+            return None
+        value = row.slots[rng.choice(names)]
         wording = rng.choice(
             (
                 "{}",
@@ -282,49 +314,60 @@ def _question(
                 "find {}",
                 "what happened with {}",
                 "where does {} appear",
+                "Which line mentions {}?",
+                "What happened with {}?",
+                "What does the log say about {}?",
             )
         )
         if rng.random() < 0.25:
-            other = values.nudge(value)
-            return (wording.format(other), None) if other not in text else (None, None)
-        return wording.format(value), index
-    if choice < 0.68 and thesaurus:
-        picked = [w for w in re.findall(r"[A-Za-z]{4,}", event.message) if w in line.message]
+            other = self.values.nudge(value)
+            return (wording.format(other), None) if other not in self.text else None
+        return wording.format(value), row.index
+
+    def described(self, row: Row) -> Pair | None:
+        """Some words of the line by what they mean."""
+        rng = self.rng
+        picked = [word for word in re.findall(r"[A-Za-z]{4,}", row.event.message) if word in row.line.message]
         picked = rng.sample(picked, min(len(picked), rng.randint(2, 5)))
-        if picked and unique(document.lines, index, picked):
-            return thesaurus.described(rng, picked, rng.choice((0.0, 0.3, 0.5))), index
-        return None, None
-    if choice < 0.82:
-        return lexical(rng, document.lines, index), index
-    if choice < 0.90:
-        if format_name in WITHOUT_CLOCK:
-            return None, None
-        clock = line.clock("%H:%M:%S") if rng.random() < 0.6 else line.clock("%H:%M")
-        if (len(clock) == 5 and clocks[clock] > 1) or not unique(document.lines, index, [clock]):
-            return None, None
-        return rng.choice(
-            ("what happened at {}", "the event at {}", "the line logged at {}", "{}", "which entry is from {}")
-        ).format(clock), index
-    if choice < 0.94:
-        if levels[line.level, line.service] > 1 or format_name in (
-            "bracket",
-            "bare",
-            "none",
-            "syslog",
-            "rfc5424",
-            "journal",
-            "dmesg",
-        ):
-            return None, None
+        if not self.thesaurus or not picked or not unique(self.lines, row.index, picked):
+            return None
+        said = self.thesaurus.described(rng, picked, rng.choice((0.0, 0.3, 0.5)))
+        return (said, row.index) if said else None
+
+    def lexical(self, row: Row) -> Pair | None:
+        said = lexical(self.rng, self.lines, row.index)
+        return (said, row.index) if said else None
+
+    def clock(self, row: Row) -> Pair | None:
+        """The time of day."""
+        rng = self.rng
+        clock = row.line.clock("%H:%M:%S") if rng.random() < 0.6 else row.line.clock("%H:%M")
+        if not self.timed or (len(clock) == 5 and self.clocks[clock] > 1):
+            return None
+        if not unique(self.lines, row.index, [clock]):
+            return None
+        ways = ("what happened at {}", "the event at {}", "the line logged at {}", "{}", "which entry is from {}")
+        return rng.choice((*ways, "What happened at {}?")).format(clock), row.index
+
+    def level(self, row: Row) -> Pair | None:
+        """Severity and program, where the format prints both."""
+        rng, line = self.rng, row.line
+        if self.levels[line.level, line.service] > 1 or self.format in WITHOUT_LEVEL:
+            return None
         level = rng.choice(LEVEL_NAMES[line.level])
-        return rng.choice(("the {} from {}", "which line is the {} of {}", "the {} logged by {}")).format(
-            level, line.service
-        ), index
-    other = rng.choice(events())
-    if kinds[other.message]:
-        return None, None
-    template = rng.choice(other.questions[:-1])
-    drawn = values.draw()
-    if rng.random() < NEAR:  # about something else, but with the names and numbers of a line that is there
-        drawn |= {name: value for name, value in slots.items() if name in event.slots}
-    return (template if held_out else reworded(rng, template)).format(**drawn), None
+        wording = rng.choice(("the {} from {}", "which line is the {} of {}", "the {} logged by {}"))
+        return wording.format(level, line.service), row.index
+
+    def absent(self, row: Row) -> Pair | None:
+        """About an event that is not in the log, often one of its areas, often with the row's names and numbers."""
+        rng = self.rng
+        others = self.near if self.near and rng.random() < NEAR else self.others
+        if not others:
+            return None
+        event, drawn = rng.choice(others), self.values.draw()
+        if rng.random() < NEAR:
+            drawn |= {name: row.slots[name] for name in row.event.slots}
+        return self.worded(event.question(rng, self.held_out)).format(**drawn), None
+
+    def worded(self, template: str) -> str:
+        return template if self.held_out else reworded(self.rng, template)

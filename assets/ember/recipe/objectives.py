@@ -146,23 +146,33 @@ def line_mass(scores: Tensor, line_of: Tensor, lines: int) -> Tensor:
     return mass.scatter_add_(2, (line_of + 1).clamp(max=lines)[:, None].expand(scores.shape), scores.softmax(-1))
 
 
+DOUBT = (0.05, 0.1)
+"""Share of the target that goes to *nothing* where a line answers, and to the lines where none does: whether something
+is found is not learned to certainty, because a question near to what is there may be answered by it after all."""
+
+
 def retrieval(model: Ember, words: Words, batch: Batch) -> Result:
-    """−log of the attention mass on the right line (or on the nothing slot)."""
+    """Cross-entropy of whether a line answers (with ``DOUBT``) and, where one does, of which: −log of the right one's
+    share of the attention mass on lines."""
     scores, line_of = line_scores(model, words, batch)
-    key = torch.arange(scores.shape[-1], device=scores.device)
     tokens = batch["evidence"].shape[1]
     answer, asked = batch["answer"], batch["asked"]
-    right = (line_of[:, None] == answer[:, :, None]) & ((line_of >= 0) | (key == 0))[:, None]
-    gained = torch.logsumexp(scores.masked_fill(~right, MASKED), -1) - torch.logsumexp(scores, -1)
-    loss = -(gained * asked).sum() / asked.sum().clamp(min=1)
+    present = answer >= 0
+    right = (line_of[:, None, 1:] == answer[:, :, None]) & present[..., None]
+    gained, lines, whole = (
+        torch.logsumexp(part, -1) for part in (scores[..., 1:].masked_fill(~right, MASKED), scores[..., 1:], scores)
+    )
+    nothing = torch.where(present, DOUBT[0], 1 - DOUBT[1])
+    found = nothing * (scores[..., 0] - whole) + (1 - nothing) * (lines - whole)
+    loss = -((found + (gained - lines) * present) * asked).sum() / asked.sum().clamp(min=1)
     with torch.no_grad():
-        best = line_mass(scores, line_of, tokens // 4).argmax(-1) - 1
-        present, absent = asked & (answer >= 0), asked & (answer < 0)
+        mass = line_mass(scores, line_of, tokens // 4)
+        refused = mass[..., 0] > 0.5
         metrics = {
             "line": loss.detach(),
-            "found": _share(best == answer, present),
-            "none": _share(best < 0, absent),
-            "lost": _share(best < 0, present),
+            "found": _share(mass[..., 1:].argmax(-1) == answer, asked & present),
+            "none": _share(refused, asked & ~present),
+            "lost": _share(refused, asked & present),
         }
     return loss, metrics
 

@@ -81,11 +81,8 @@ documents() {
 }
 
 pairs() {
-    [ -e "$data/paraphrase_pairs.jsonl.gz" ] || {
-        apt-cache dumpavail >"$work/available.txt"
-        "$python" -m assets.ember.recipe.pairs --root "$work/documents" --packages "$work/available.txt" \
-            --out "$data/paraphrase_pairs.jsonl.gz"
-    }
+    [ -e "$data/paraphrase_pairs.jsonl.gz" ] ||
+        "$python" -m assets.ember.recipe.pairs --root "$work/documents" --out "$data/paraphrase_pairs.jsonl.gz"
 }
 
 assets() {

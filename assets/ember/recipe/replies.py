@@ -17,10 +17,11 @@ from typing import Any
 import jinja2.sandbox
 import numpy as np
 
-from .logs import events
+from .events import events
 from .retrieval import Material
 from .shape import Words
 from .values import Values
+from .wordings import is_clause
 from .written import rows
 
 ANSWER = 80
@@ -107,12 +108,14 @@ def meanings(rng: random.Random, material: Material) -> Talk | None:
     return _talk(question.format(w=word), answer), []
 
 
-def explained(rng: random.Random, material: Material) -> Talk:
+def explained(rng: random.Random, material: Material) -> Talk | None:
     """What a line of a log says, in the words of a question about it."""
     event = rng.choice(events())
     slots = Values(rng, material.words).draw()
-    clauses = [q for q in event.questions[:-1] if q.split()[0] in ("a", "an", "the", "somebody", "two") or q[0] == "{"]
-    said = rng.choice(clauses or list(event.questions[:-1])).format(**slots)
+    clauses = [q for q in event.questions[:-1] if is_clause(q)]
+    if not clauses:
+        return None
+    said = rng.choice(clauses).format(**slots)
     question = rng.choice(("What does this log line mean? {e}", "Explain this message: {e}", "What happened here? {e}"))
     return _talk(question.format(e=event.message.format(**slots)), f"{said[:1].upper()}{said[1:]}."), []
 

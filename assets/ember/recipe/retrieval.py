@@ -15,6 +15,7 @@ import numpy as np
 
 from .access import access_document
 from .logs import FORMATS, Document, Line, lexical, log_document, unique
+from .meanings import meaning_document, meanings
 from .shape import Words
 from .values import SERVICES, Values
 from .wordings import Thesaurus
@@ -293,11 +294,23 @@ def record_document(rng: random.Random, count: int, words: list[str], *, wanted:
     return document
 
 
+def around(rng: random.Random, material: Material, count: int) -> list[str]:
+    """Texts for written sentences to stand among: sentences of documents and both sides of pairs."""
+    texts: list[str] = []
+    if material.sentences:
+        texts += rng.sample(material.sentences, min(len(material.sentences), count))
+    if material.pairs:
+        drawn = (rng.choice(rng.choice(material.pairs.rows)) for _ in range(count))
+        texts += [text for text in drawn if len(text.split()) > 4]
+    return list(dict.fromkeys(texts))
+
+
 def document(rng: random.Random, count: int, material: Material, *, wanted: int, held_out: bool = False) -> Document:
     """One document of a random kind with about ``count`` lines."""
-    kinds = [("log", 5.0), ("access", 0.8), ("record", 1.3)]
-    kinds += [("pair", 4.0)] if material.pairs else []
+    kinds = [("log", 5.5), ("access", 0.6), ("record", 1.0)]
+    kinds += [("pair", 3.0)] if material.pairs else []
     kinds += [("prose", 1.0)] if material.sentences else []
+    kinds += [("meaning", 2.5)] if meanings() else []
     kind = rng.choices([k for k, _ in kinds], [w for _, w in kinds])[0]
     if kind == "log":
         return log_document(
@@ -315,4 +328,6 @@ def document(rng: random.Random, count: int, material: Material, *, wanted: int,
         return record_document(rng, count, material.words, wanted=wanted)
     if kind == "pair":
         return pair_document(rng, count, material.pairs, wanted=wanted)
+    if kind == "meaning":
+        return meaning_document(rng, count, around(rng, material, count), wanted=wanted, held_out=held_out)
     return prose_document(rng, count, material.sentences, wanted=wanted, thesaurus=material.thesaurus)

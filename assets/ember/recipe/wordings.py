@@ -10,33 +10,22 @@ import random
 import re
 
 _GROUPS = """
-log-in login sign-in log-on; logged-in signed-in came-in got-in; logged-out signed-out; user person account-holder;
-password passphrase secret; machine computer box; server host machine; disk drive; volume partition file-system;
-folder directory; file document; program process application; service daemon background-program; network net;
-connection link line; connected linked hooked-up; failed went-wrong did-not-work did-not-succeed; failure breakdown
-fault; error problem mistake; crashed died broke-down fell-over; stopped ended halted; started began launched
-came-up; removed deleted thrown-away taken-away; refused rejected turned-down turned-away denied; accepted let-in
-admitted; allowed permitted entitled; slow sluggish; quick fast; full crowded filled-up; empty used-up; missing
-absent not-there lacking; broken damaged defective; unknown unfamiliar not-known; wrong bad incorrect; new fresh; old
-former outdated; message mail letter; request call inquiry; answer reply; address number; time-out
-timeout; waited hung-on; gave-up lost-patience; restarted started-again; changed altered modified; copied
-duplicated; saved stored kept; loaded read-in; sent delivered dispatched; found discovered
-spotted; many lots-of plenty-of; too-many more-than-allowed; limit maximum ceiling; exceeded went-over passed; low
-scarce short; memory RAM working-storage; space room; processor CPU; hot warm overheated; temperature heat;
-battery accumulator; power electricity current; device gadget piece-of-hardware; printer printing-machine; paper
-sheets; order purchase; customer buyer client; payment money; paid settled; job task piece-of-work; queue waiting-line;
-table relation; statement query command; rows entries records; backup safety-copy; restored brought-back;
-certificate proof-of-identity; expired ran-out lapsed; renewed prolonged replaced; key token; blocked shut-out
-stopped; page site; visitor guest; update new-version upgrade; installed set-up put-on; version release;
-somebody someone a-person; which what; happened occurred took-place; because since; again once-more; often
-frequently; first earliest initial; last latest final
+log-in login sign-in log-on; logged-in signed-in; logged-out signed-out; user ~person account-holder; password
+passphrase; machine computer ~box; server ~machine; disk drive; folder directory; ~document file; program application
+~piece-of-software; ~background-program daemon; connection ~link; crashed ~died; ended ~finished; started began;
+removed deleted ~thrown-away ~taken-away; refused rejected turned-down ~turned-away; allowed permitted; slow sluggish;
+quick fast; missing ~absent lacking; broken damaged defective; unknown unfamiliar; e-mail mail; request ~inquiry;
+answer reply; timeout time-out; gave-up ~lost-patience; changed altered modified; copied duplicated; saved stored; sent
+dispatched; found discovered; too-many ~more-than-allowed; limit maximum ~ceiling; exceeded went-over; space room;
+processor CPU; memory RAM; electricity ~power; device ~gadget; customer buyer client; task job; queue ~waiting-line;
+backup ~safety-copy; expired ran-out lapsed; renewed prolonged; blocked shut-out; visitor guest; ~update upgrade;
+~release version; somebody someone; happened occurred took-place; error ~fault ~problem; whole entire; nearly almost;
+shop store; car ~vehicle; money ~cash; price ~cost; wanted wished; suddenly all-at-once; several ~a-few; ~forbidden
+prohibited; bought purchased; doctor ~physician; picture image; begin start; repeatedly again-and-again; often
+frequently; tried attempted; needs requires; fetched ~collected; nobody no-one; anybody anyone; cannot ~can-not
 """
 _FRAMES = (
-    "{q}",
-    "{q}",
-    "{q}",
-    "{q}",
-    "{q}",
+    *["{q}"] * 8,
     "find: {q}",
     "find the entry: {q}",
     "which line is about this: {q}",
@@ -44,7 +33,6 @@ _FRAMES = (
     "show me this: {q}",
     "I am looking for this: {q}",
     "the line for: {q}",
-    "{q}, please",
     "look this up: {q}",
     "Which line is about this: {q}?",
     "Where is this said: {q}?",
@@ -52,7 +40,13 @@ _FRAMES = (
     "What does the log say about this: {q}?",
     "is there something like this: {q}",
 )
-_CLAUSE = re.compile(r"(\{\w+\}|a|an|the|somebody|someone|nobody|two|we|nothing|everything) .*")
+_ASKED_FRAMES = (
+    *["{q}"] * 12,
+    "I need to know this: {q}",
+    "please tell me: {q}",
+    "look it up: {q}",
+    "what I would like to know: {q}",
+)
 _CLAUSE_FRAMES = (
     "When did it happen that {q}?",
     "Which line says that {q}?",
@@ -64,40 +58,132 @@ _CLAUSE_FRAMES = (
     "at what point is it said that {q}",
     "the moment when {q}",
 )
-_ASKING = re.compile(r"(who|which|what|when|where|why|how|is|was|did|does)\b")
+_ASKING = re.compile(
+    r"(who|whose|whom|which|what|when|where|why|how|is|was|were|are|did|does|do|has|have|had|can|could|will|should|"
+    r"(at|by|in|on|from|to|for|with|of|since|until|after|under|through|into|against|about|near) "
+    r"(what|which|whom|whose|when|where))\b",
+    re.IGNORECASE,
+)
+_ORDER = re.compile(r"(find|show|tell|list|give|look|search|point|locate|name|pick|get)\b", re.IGNORECASE)
+_CLAUSE = re.compile(
+    r"(\{\w+\}|an?|the|my|our|your|his|her|its|some\w+|no|no one|nobody|nothing|every\w+|two|all|we|I|they|it)\b"
+)
+_SAID = re.compile(r"(is|was|were|are|has|had|cannot|can|could|did|does|will|must|got|gets|came|went|became|stays) ")
+_RELATIVE = re.compile(r"\b(that|which|who|whose|where|when|what|how|why|:|;|, )")
+_SLOT_FIRST = re.compile(r"\{\w+\} ")
+_BEFORE_NOUNS = frozenset(
+    (
+        "a",
+        "an",
+        "the",
+        "this",
+        "that",
+        "each",
+        "every",
+        "any",
+        "no",
+        "for",
+        "of",
+        "by",
+        "my",
+        "your",
+        "our",
+        "its",
+        "with",
+    )
+)
+"""Words after which a participle stands before a noun, where only a single word takes its place."""
+
+
+def is_asked(question: str) -> bool:
+    """Whether it is a whole question or an order, which stands on its own."""
+    return question.endswith("?") or bool(_ASKING.match(question) or _ORDER.match(question))
+
+
+def is_clause(question: str) -> bool:
+    """Whether it says that something is so: a clause that may follow "that"."""
+    if is_asked(question) or not (_SLOT_FIRST.match(question) or _CLAUSE.match(question)):
+        return False
+    verb = re.search(rf" {_SAID.pattern}", f"{question} ")
+    return verb is not None and not _RELATIVE.search(question[: verb.start()])
+
+
+def at_time(question: str, clock: str) -> str | None:
+    """The question about what happened at a time of day; None when it asks for the time itself."""
+    if re.match(r"(when|since when|until when|how long|(at|from|since|until) (what|which))\b", question, re.IGNORECASE):
+        return None
+    return f"{question.rstrip('?')} at {clock}{'?' if question.endswith('?') else ''}"
 
 
 def _same(groups: str) -> dict[str, list[str]]:
-    """Phrase -> the others of its groups; hyphens stand for spaces."""
+    """Phrase -> the others of its group; hyphens stand for spaces (but in "e-mail" and "time-out"). What has a ``~``
+    takes the others' place and never gives up its own, because it means other things as well."""
     found: dict[str, list[str]] = {}
     for group in groups.replace("\n", " ").split(";"):
-        words = [w.replace("-", " ") for w in group.split()]
+        words = [w if w.lstrip("~") in ("e-mail", "time-out") else w.replace("-", " ") for w in group.split()]
         for word in words:
-            found.setdefault(word, []).extend(w for w in words if w != word)
+            if not word.startswith("~"):
+                found.setdefault(word, []).extend(w.lstrip("~") for w in words if w != word)
     return found
 
 
 _SAME = _same(_GROUPS)
-_PHRASE = re.compile(r"\{\w+\}|\b(?:" + "|".join(sorted(_SAME, key=len, reverse=True)) + r")\b")
+_PHRASE = re.compile(
+    r"(?P<slot>\{\w+\})|(?P<before>\b[A-Za-z]+ )?\b(?P<word>"
+    + "|".join(sorted(_SAME, key=len, reverse=True))
+    + r")\b(?![-'])"
+)
 
 
-def reworded(rng: random.Random, template: str, share: float = 0.35) -> str:
-    """A question with some words replaced by others of the same meaning, in a frame; ``{slots}`` stay."""
+def _exchanged(rng: random.Random, text: str, share: float) -> str:
+    """``text`` with about ``share`` of the words that have others of the same meaning replaced by one of these."""
 
     def other(match: re.Match[str]) -> str:
-        return rng.choice(_SAME[match[0]]) if match[0] in _SAME and rng.random() < share else match[0]
+        if match["slot"] or rng.random() >= share:
+            return match[0]
+        before = match["before"] or ""
+        words = _SAME[match["word"]]
+        if before.strip().lower() in _BEFORE_NOUNS:
+            words = [w for w in words if " " not in w or not match["word"].endswith("ed")]
+        if not words:
+            return match[0]
+        word = rng.choice(words)
+        if before.strip() in ("a", "an"):
+            before = "an " if word[0] in "aeiou" and not word.startswith("use") else "a "
+        return before + word
 
-    text = _PHRASE.sub(other, template)
-    if _CLAUSE.fullmatch(text) and rng.random() < 0.45:
+    return _PHRASE.sub(other, text)
+
+
+def reworded(rng: random.Random, template: str, share: float = 0.3) -> str:
+    """A question with some words replaced by others of the same meaning, in a frame; ``{slots}`` stay. A whole question
+    is left nearly as it is, and now and then typed in haste."""
+    if is_asked(template):
+        text = _framed(rng, _ASKED_FRAMES, _exchanged(rng, template, share / 2))
+        if rng.random() < 0.25:
+            text = _lower(text).rstrip("?")
+        return text
+    text = _exchanged(rng, template, share)
+    if is_clause(text) and rng.random() < 0.45:
         return _framed(rng, _CLAUSE_FRAMES, text)
     text = _framed(rng, _FRAMES, text)
-    if _ASKING.match(text):
-        text = text + rng.choice(("", "", "?"))
     return text[:1].upper() + text[1:] if rng.random() < 0.3 else text
 
 
 def _framed(rng: random.Random, frames: tuple[str, ...], text: str) -> str:
-    return rng.choice(frames).replace("{q}", text)
+    frame = rng.choice(frames)
+    if frame.startswith("{q}"):
+        return frame.replace("{q}", text)
+    low = _lower(text)
+    return frame.replace("{q}", low.rstrip("?") if frame.endswith("?") else low)
+
+
+def _lower(text: str) -> str:
+    """Without the capital it begins with, unless that belongs to a name."""
+    first, _, rest = text.partition(" ")
+    if first == "I" or not first.isalpha() or first[1:] != first[1:].lower():
+        return text
+    return f"{first.lower()} {rest}".rstrip()
 
 
 USUAL = 3

@@ -24,7 +24,7 @@ from PIL import Image
 from .capture import Session
 from .icons import Concepts
 from .pack import encode_picture
-from .words import load_labels
+from .words import load_labels, taught
 
 # command, part of the window's title, keys that open menus (one screen each, besides the plain window)
 PROGRAMS: dict[str, tuple[list[str], str, list[str]]] = {
@@ -143,7 +143,7 @@ def _functions() -> dict[str, list[str]]:
     table: dict[str, list[str]] = {}
     for spellings, _, phrases in load_labels():
         for name in spellings:
-            table.setdefault(name.lower().rstrip("."), phrases[:-1])
+            table.setdefault(name.lower().rstrip("."), taught(spellings, phrases, held=False))
     for concept in Concepts().by_name.values():
         for name in concept.names:
             table.setdefault(name.lower(), concept.functions[:-1])

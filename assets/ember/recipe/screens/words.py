@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assets.ember.recipe.written import rows
+from assets.ember.recipe.written import is_unseen, rows
 
 from .actions import action
 from .canvas import Kit
@@ -100,6 +100,14 @@ def load_labels() -> list[tuple[list[str], str, list[str]]]:
     return found
 
 
+def taught(spellings: list[str], functions: list[str], *, held: bool) -> list[str]:
+    """The phrases of a row that are asked: in training all but the last, and none of an unseen row, whose labels are
+    only read there; on held-out screens what is left of them."""
+    if is_unseen(spellings[0]):
+        return list(functions) if held else []
+    return functions[-1:] if held else functions[:-1] or list(functions)
+
+
 _LABELS = load_labels()
 
 
@@ -138,8 +146,7 @@ class Words:
             return None
         if not self.take(*(s.rstrip(".") for s in spellings)):
             return None
-        asked = functions[-1:] if self.held else functions[:-1] or functions
-        return Label(self.rng.choice(fit), list(asked))
+        return Label(self.rng.choice(fit), taught(spellings, functions, held=self.held))
 
     def label(self, kind: str = "", most: int = 26) -> Label | None:
         """A label fit for a kind of element (letters of ``written/labels``), at most `most` characters long."""
