@@ -95,6 +95,12 @@ class Reply(QObject):
         if self._stream is not None:
             self._stream.cancel()
 
+    def leave(self) -> None:
+        """Cancels it, and tells nobody any more: whoever listened is about to go."""
+        for signal in (self.progressed, self.arrived, self.finished, self.failed):
+            signal.disconnect()
+        self.cancel()
+
     def submit(self, make: Callable[[], tuple[Stream, bool]]) -> None:
         """In the pool: prepares the prompt and queues the request. ``make`` also tells whether the prompt has opened
         a block of reasoning already."""

@@ -25,7 +25,8 @@ CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("-c", "import sys; from importlinter.cli import lint_imports_command as c; sys.argv[0] = 'lint-imports'; c()"),
     ),
     ("types", ("-m", "mypy")),
-    ("tests", ("-m", "pytest")),
+    # A file's tests stay together: they share what they load. Files in their order: the long ones are not the last.
+    ("tests", ("-m", "pytest", "-n", "logical", "--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder")),
 )
 
 

@@ -208,9 +208,11 @@ class ChatSession(QObject):
         self.message_changed.emit(message_id)
 
     def close(self) -> None:
-        """Keeps what has been written of every answer."""
-        for conversation, running in list(self._running.items()):
+        """Keeps what has been written of every answer and ends them all: nobody is left to read on."""
+        for conversation, running in self._running.items():
             self._worker.call("save_message", self._trees[conversation][running.message])
+            running.reply.leave()
+        self._running.clear()
 
     # Answers
 

@@ -18,6 +18,7 @@ SHARED = {90: 227 * 1024, 120: 99 * 1024}
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Triton's own wheels carry the compiler's tools.")
 
 
+@pytest.mark.timeout(600)  # a minute of compiling, on processors that may be busy
 @pytest.mark.parametrize("area", areas())
 def test_compiled(area: str) -> None:
     environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}

@@ -38,6 +38,13 @@ def own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="session", autouse=True)
+def what_was_there_before() -> None:
+    """Objects of modules and of other tests' fixtures are not looked through again after every test of a window."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def nothing_left(qapp: QApplication) -> Iterator[None]:
     """After a test its widgets and its threads are gone."""

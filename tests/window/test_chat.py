@@ -154,6 +154,23 @@ def test_history_survives_a_restart(open_window, qtbot) -> None:
     assert len(session.items()) == 4
 
 
+def test_the_window_may_close_while_two_conversations_are_answered(open_window, qtbot, long_answers: None) -> None:
+    """What has come is kept, the engine stops writing, and nothing reaches the session that is gone."""
+    first = open_window()
+    for text in ("One thing", "Another thing"):
+        first.chat.session.new()
+        first.chat.session.send(text, [])
+        first.writing()
+    again = open_window()
+    qtbot.waitUntil(lambda: len(again.chat.session.rows()) == 2, timeout=5000)
+    for row in again.chat.session.rows():
+        again.chat.session.open(row.id)
+        qtbot.waitUntil(lambda: len(again.chat.session.items()) == 2, timeout=5000)
+        assert again.chat.session.items()[-1].text
+        assert not again.chat.session.running
+    qtbot.waitUntil(lambda: all(lane.state == "idle" for lane in again.engine.snapshot.lanes), timeout=10_000)
+
+
 def test_an_answer_cut_off_by_the_end_of_the_program_says_so(open_window, qtbot) -> None:
     open_window()
     database = ChatDatabase(data_dir() / "chats.sqlite3")
