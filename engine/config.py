@@ -247,6 +247,9 @@ class EngineConfig:
     """Bytes of free memory left to other programs. None: 1 GiB on a GPU, 512 MiB on the host."""
     memory_budget: int | None = None
     """Bytes the engine may hold; None is what is free less the headroom."""
+    lookahead: bool | None = None
+    """Whether the next round is launched before the last one's tokens are told. None: on a GPU; on the CPU, which would
+    compute it first, tokens would only come later."""
     draft_tokens: int = 0
     """Tokens drafted for each lane and round, 0 to 15."""
     prefill_chunk: int = 1024

@@ -176,7 +176,8 @@ class Sequence:
             prompt_tokens=self.base + len(self.prompt),
             prefilled=self.base + self.read,
             generated=len(self.generated),
-            context=self.context,
+            # The round that is under way is not counted before its token is known.
+            context=min(self.context, self.base + len(self.prompt) + max(len(self.generated) - 1, 0)),
             tokens_per_second=rate,
             seconds=now - self.started,
             cached=self.base + self.cached,

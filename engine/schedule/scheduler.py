@@ -44,7 +44,9 @@ from engine.messages import (
 from engine.model.decoder import Readout
 from engine.model.network import Network
 from engine.sample.sampler import Sampler, SavedLane
+from engine.schedule.answer import Taken, take
 from engine.schedule.counters import Counters, Pace, Rate
+from engine.schedule.flight import Flight
 from engine.schedule.job import Job, Sequence
 from engine.schedule.lanes import Lanes
 from engine.schedule.policy import Need, Park, Policy, Running, Start, Waiting
@@ -77,6 +79,9 @@ class Scheduler:
         self._round_buffers = Round(network, config.lanes, self.lanes.pages_each)
         self._sampler = Sampler(config.lanes, network.config.text.vocab_size, network.device)
         self._plan = layout.plan
+        # Where tokens are told is where they are computed on the CPU: to launch first would only delay them.
+        self._lookahead = network.device.type == "cuda" if config.lookahead is None else config.lookahead
+        self._flight: Flight | None = None
         self._chunk = config.prefill_chunk
         self._decode_share = config.decode_share
         self._decode_credit = 0.0
@@ -121,6 +126,7 @@ class Scheduler:
                 self._guarded([sequence], partial(self._park, sequence))
 
     def cancel_all(self) -> None:
+        self._flight = None
         for waiting in [*self.policy.waiting(), *self.policy.parked()]:
             self.cancel(waiting.id)
         for sequence in self.lanes.running:
@@ -142,7 +148,8 @@ class Scheduler:
     # --- one step --------------------------------------------------------------------------------------------
 
     def step(self) -> None:
-        """Admit what may start, then do one piece of work.
+        """Admit what may start, then do one piece of work: choose the tokens of the round that is under way, or else
+        read a chunk or run a round.
 
         While prompts are being read, running lanes keep ``decode_share`` of the time: after a chunk of t seconds they
         may use t · share / (1 − share) before the next one. The first chunk of an interactive request does not wait for
@@ -157,12 +164,14 @@ class Scheduler:
             key=lambda s: (s.request.request_class == "agent", s.started),
         )
         decoding = [s for s in self.lanes.running if s.decoding and s.logits is None]
-        if reading and (not decoding or self._decode_credit <= 0 or self._urgent(reading[0])):
+        flight, self._flight = self._flight and self._flight.among(self.lanes), None
+        if flight is None and reading and (not decoding or self._decode_credit <= 0 or self._urgent(reading[0])):
             seconds = self._timed(lambda: self._read(reading))
             self._decode_credit = seconds * self._decode_share / (1 - self._decode_share)
         elif decoding:
-            seconds = self._timed(lambda: self._guarded(decoding, lambda: self._round(decoding)))
-            self._round_pace.add(1, seconds)
+            alone = not reading and len(decoding) == len(self.lanes.running)
+            seconds = self._timed(lambda: self._guarded(decoding, lambda: self._round(decoding, flight, alone)))
+            self._round_pace.add(0 if self._lookahead and flight is None else 1, seconds)
             self._decode_credit -= seconds
         else:
             self._sample_late(wait=_LATE_WAIT)
@@ -256,6 +265,7 @@ class Scheduler:
             self._prompt_done(sequence, last, None)
 
     def _park(self, sequence: Sequence) -> None:
+        self._flight = self._flight and self._flight.without(sequence)
         if isinstance(sequence.request, GenerateRequest):
             sequence.sampling = self._sampler.take_out(sequence.lane)
         self.lanes.park(sequence)
@@ -385,13 +395,27 @@ class Scheduler:
 
     # --- rounds ----------------------------------------------------------------------------------------------
 
-    def _round(self, sequences: list[Sequence]) -> None:
-        logits = self._round_buffers.run(sequences)
-        self.counters.rounds += 1
-        self._sample(sequences, logits)
+    def _round(self, decoding: list[Sequence], flight: Flight | None, alone: bool) -> None:
+        """One token for each of the round that is under way, or else of all that decode. ``alone``: nothing but these
+        will want the next step, so that the next round may be launched before anybody is told of the tokens."""
+        if flight is None:
+            flight = self._launch(decoding)
+            if self._lookahead:
+                self._flight = flight
+                return
+        self._sample(flight.sequences, flight.logits, go_on=alone and len(flight.sequences) == len(decoding))
 
-    def _sample(self, sequences: list[Sequence], logits: Tensor) -> None:
-        """Choose a token for each row. Those whose masks are late keep their logits, and the others go on."""
+    def _launch(self, sequences: Many[Sequence]) -> Flight:
+        flight = Flight(sequences, self._round_buffers.run(sequences))
+        self.counters.rounds += 1
+        return flight
+
+    def _sample(self, sequences: Many[Sequence], logits: Tensor, *, go_on: bool = False) -> None:
+        """Choose a token for each row. Those whose masks are late keep their logits, and the others go on.
+
+        With ``go_on`` the next round of those that do not end is launched before their tokens are told, if that is
+        wanted at all: what it costs to tell them, to publish and to admit others passes while the device works.
+        """
         until = time.monotonic() + _PATIENCE * self._round_pace.seconds(1)
         ready = [
             row
@@ -399,6 +423,7 @@ class Scheduler:
             if self._sampler.ready(sequence.lane, max(0.0, until - time.monotonic()))
         ]
         if len(ready) < len(sequences):
+            go_on = False
             for row, sequence in enumerate(sequences):
                 if row not in ready:
                     sequence.logits = logits[row : row + 1].clone()
@@ -409,14 +434,29 @@ class Scheduler:
         now = time.monotonic()
         self.counters.tokens_generated += len(sequences)
         self.decode_rate.add(now, len(sequences))
-        for row, (sequence, token, logprob) in enumerate(zip(sequences, sampled.ids, sampled.logprobs, strict=True)):
-            if row in sampled.faults:
-                self._fail(sequence, sampled.faults[row])
+        taken: list[Taken | EngineError] = [
+            sampled.faults[row] if row in sampled.faults else take(sequence, sampled.ids[row])
+            for row, sequence in enumerate(sequences)
+        ]
+        fault: Exception | None = None
+        if go_on and self._lookahead:
+            staying = [
+                s for s, new in zip(sequences, taken, strict=True) if isinstance(new, Taken) and new.reason is None
+            ]
+            try:
+                self._flight = self._launch(staying) if staying else None
+            except Exception as error:  # of those that go on, once they were told of these tokens
+                fault = error
+        for sequence, new, logprob in zip(sequences, taken, sampled.logprobs, strict=True):
+            if isinstance(new, EngineError):
+                self._fail(sequence, new)
                 continue
             if sequence.first_token is None:
                 sequence.first_token = now
             sequence.active = now
-            self._advance(sequence, token, logprob)
+            self._tell(sequence, new, logprob)
+        if fault is not None:
+            raise fault
 
     def _sample_late(self, wait: float = 0.0) -> None:
         """Choose the tokens of sequences whose masks have come since; ``wait`` seconds at most for the first."""
@@ -429,26 +469,14 @@ class Scheduler:
             sequence.logits = None
         self._guarded(ready, lambda: self._sample(ready, logits))
 
-    def _advance(self, sequence: Sequence, token: int, logprob: TokenLogprob | None) -> None:
-        """Book one new token: text, end tokens, stop strings, length."""
-        assert sequence.text is not None
-        sequence.generated.append(token)
-        if token in sequence.job.end_ids:
-            rest = sequence.text.flush()
-            if rest:
-                sequence.emit(Tokens((), rest))
-            self._finish(sequence, "stop")
-            return
-        text = sequence.text.push(token)
-        stopped = sequence.text.stopped
-        last = stopped is None and len(sequence.generated) >= sequence.job.cap
-        if last:
-            text += sequence.text.flush()
-        alive = sequence.emit(Tokens((token,), text, () if logprob is None else (logprob,)))
-        if stopped is not None:
-            self._finish(sequence, "stop", stopped)
-        elif last:
-            self._finish(sequence, "length")
+    def _tell(self, sequence: Sequence, new: Taken, logprob: TokenLogprob | None) -> None:
+        """Tell the reader of one token, and end the request where it ends the answer."""
+        alive = True
+        if new.shown or new.text:
+            logprobs = (logprob,) if new.shown and logprob is not None else ()
+            alive = sequence.emit(Tokens(new.shown, new.text, logprobs))
+        if new.reason is not None:
+            self._finish(sequence, new.reason, new.stop)
         elif not alive:
             self._give_back(sequence)
             self.counters.failed += 1
