@@ -100,8 +100,9 @@ def _chunks(x: Tensor, size: int) -> Tensor:
     """[B, L, H, …] -> float32 [B · H · chunks, size, …], zeros behind the end."""
     x = x.float().transpose(1, 2)
     pad = -x.shape[2] % size
-    x = F.pad(x, (0, 0) * (x.dim() - 3) + (0, pad))
-    return x.reshape(-1, size, *x.shape[3:])
+    x = F.pad(x, (0, 0) * (x.dim() - 3) + (0, pad)).contiguous()
+    # No view, whose base would be guarded: what is compiled for whole sequences serves branches as well.
+    return torch.ops.aten._unsafe_view(x, (-1, size, *x.shape[3:]))
 
 
 def gated_delta_prefix(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor) -> tuple[Tensor, Tensor]:

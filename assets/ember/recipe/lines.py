@@ -36,11 +36,12 @@ BUCKETS = (Bucket(1024, 32, 1.5), Bucket(2048, 18, 2.0), Bucket(3072, 12, 2.0), 
 
 
 def balanced(rng: random.Random, doc: Document) -> Document:
-    """Some of the questions without an answer left out, so that they are about ``NONE`` of all."""
+    """The questions in any order, some of those without an answer left out, so that they are about ``NONE`` of all."""
     absent = sum(answer is None for _, answer in doc.questions)
     present = len(doc.questions) - absent
     keep = min(1.0, NONE / (1 - NONE) * present / max(1, absent))
-    return Document(doc.lines, [pair for pair in doc.questions if pair[1] is not None or rng.random() < keep])
+    kept = [pair for pair in doc.questions if pair[1] is not None or rng.random() < keep]
+    return Document(doc.lines, rng.sample(kept, len(kept)))
 
 
 def collate(documents: list[Document], words: Words, tokens: int) -> dict[str, np.ndarray]:
@@ -82,7 +83,8 @@ def batch(rng: random.Random, material: Material, words: Words, bucket: Bucket) 
     documents = []
     while len(documents) < bucket.rows:
         count = max(5, int(bucket.tokens / rng.uniform(14, 40)))
-        doc = balanced(rng, document(rng, count, material, wanted=QUESTIONS))
+        # More are asked for than are taken, since some are left out and some are about lines that do not fit.
+        doc = balanced(rng, document(rng, count, material, wanted=QUESTIONS * 3 // 2))
         if doc.questions:
             documents.append(doc)
     return collate(documents, words, bucket.tokens)

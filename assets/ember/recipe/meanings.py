@@ -33,7 +33,7 @@ class Meaning:
     def question(self, rng: random.Random, held_out: bool) -> str:
         if held_out:
             return self.questions[-1]
-        return reworded(rng, rng.choice(self.questions[:-1]), 0.15)
+        return reworded(rng, rng.choice(self.questions[:-1]), 0.15, log=False)
 
 
 @lru_cache

