@@ -83,6 +83,11 @@ def event_area(rng: random.Random, material: Material, held_out: bool) -> Choice
     return Choice(text, question, options, answer)
 
 
+def _stands_alone(question: str) -> bool:
+    """Whether nothing should be put before a question: it is a whole one, or stands in a frame already."""
+    return is_asked(question) or ": " in question
+
+
 def pick_line(rng: random.Random, material: Material, held_out: bool) -> Choice | None:
     """The last step of locate: a question and a few original lines."""
     doc = document(rng, rng.randint(3, 12), material, wanted=1, held_out=held_out)
@@ -94,7 +99,9 @@ def pick_line(rng: random.Random, material: Material, held_out: bool) -> Choice 
         return None
     order = rng.sample(range(len(lines)), len(lines))
     question = rng.choice(
-        ("Which line answers: {}", "Which of these is meant: {}", "{}", "Pick the line for: {}")
+        ("Which line answers this? {}", "{}", "Pick the line that answers this. {}")
+        if _stands_alone(question)
+        else ("Which of these is meant: {}", "{}", "Pick the line for this: {}")
     ).format(question)
     return Choice("", question, [lines[i][:300] for i in order], -1 if answer is None else order.index(answer))
 
@@ -106,7 +113,9 @@ def meaning(rng: random.Random, material: Material, held_out: bool) -> Choice | 
     if not doc.questions:
         return None
     question, answer = doc.questions[0]
-    wording = rng.choice(("Which of these means: {}", "What fits best? {}", "{}"))
+    wording = (
+        "{}" if _stands_alone(question) else rng.choice(("Which of these is meant: {}", "What fits best? {}", "{}"))
+    )
     return Choice("", wording.format(question), doc.lines, -1 if answer is None else answer)
 
 
@@ -172,8 +181,8 @@ def stated(rng: random.Random, material: Material, held_out: bool) -> Choice:
         asked = [(q, None) for q, _ in other.questions] or [("a purple elephant", None)]
     question, answer = rng.choice(asked)
     wording = rng.choice(
-        ("Is there an answer to this here: {}?", "Can this be answered from the text: {}?")
-        if is_asked(question)
+        ("Is there an answer to this here? {}?", "Can this be answered from the text? {}?")
+        if _stands_alone(question)
         else (
             "Does the text say anything about this: {}?",
             "Does it say this somewhere: {}?",

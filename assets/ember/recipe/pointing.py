@@ -246,6 +246,13 @@ def place(box: tuple[float, ...], size: tuple[int, int]) -> str:
     return f"on the {across}" if across else "in the middle" if 0.4 < x < 0.6 and 0.4 < y < 0.6 else ""
 
 
+def _placed(rng: random.Random, question: str, where: str) -> str:
+    """The question with the place it speaks of, before it or at its end."""
+    if rng.random() < 0.3:
+        return f"{where}: {question}"
+    return f"{question.rstrip('?')} {where}{'?' if question.endswith('?') else ''}"
+
+
 def _texts(item: Item) -> list[str]:
     """What is written on an element."""
     return [query["q"] for query in item["queries"][:1] if query["by"] == "text"]
@@ -293,7 +300,7 @@ def meant(rng: random.Random, item: Item, present: list[Item], thesaurus: Thesau
     if thesaurus and rng.random() < 0.65:
         said = thesaurus.described(rng, words[:3], rng.choice((0.0, 0.0, 0.4)))
         if said:
-            return rng.choice(_SENSE).format(w=said)
+            return rng.choice(_SENSE).format(w=said.rstrip("."))
     elsewhere = {w for other in present if other is not item for text in _texts(other) for w in _content(text)}
     own = [w for w in words if w.lower() not in elsewhere]
     if len(words) < 2 or not own:
@@ -356,13 +363,13 @@ def questions(
         elif by == "text" and rng.random() < CONTRASTED:
             text = _contrasted(rng, text, item, present)
         elif rng.random() < PLACED and (where := place(box, screen.size)):
-            text = f"{text} {where}" if rng.random() < 0.7 else f"{where}: {text}"
+            text = _placed(rng, text, where)
         found.append((text, box, item["kind"], by))
     wanted = max(1, round(ABSENT * len(found)))
     del found[most - wanted :]
     for text, _, kind, by in _missing(rng, screen, others, present, wanted):
         where = place((rng.random() * 2, rng.random() * 2, 0, 0), (1, 1)) if rng.random() < PLACED else ""
-        found.append((f"{text} {where}".strip(), None, kind, by))
+        found.append((_placed(rng, text, where) if where else text, None, kind, by))
     rng.shuffle(found)
     return found
 

@@ -95,7 +95,7 @@ _BEFORE_NOUNS = frozenset(
 
 
 def is_asked(question: str) -> bool:
-    """Whether it is a whole question or an order, which stands on its own."""
+    """Whether it is a whole question, an order, or framed as one: it stands on its own."""
     parts = re.split(r"[,:] (?:so |and |but |or )?", question)  # "the key is gone, what now"
     return question.endswith("?") or bool(any(map(_ASKING.match, (parts[0], *parts[-1:]))) or _ORDER.match(question))
 
