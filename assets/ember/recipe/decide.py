@@ -17,7 +17,8 @@ import numpy as np
 
 from .events import areas, events
 from .logs import FORMATS, Line, log_document
-from .retrieval import Material, document, pair_document, record_document
+from .meanings import meaning_document, meanings
+from .retrieval import Material, around, document, pair_document, record_document
 from .shape import Words
 from .values import Values
 from .wordings import is_asked
@@ -107,9 +108,13 @@ def pick_line(rng: random.Random, material: Material, held_out: bool) -> Choice 
 
 
 def meaning(rng: random.Random, material: Material, held_out: bool) -> Choice | None:
-    if not material.pairs:
+    count = rng.randint(2, 6)
+    if meanings() and rng.random() < 0.5:
+        doc = meaning_document(rng, count, around(rng, material, count), wanted=1, held_out=held_out)
+    elif material.pairs:
+        doc = pair_document(rng, count, material.pairs, wanted=1)
+    else:
         return None
-    doc = pair_document(rng, rng.randint(2, 6), material.pairs, wanted=1)
     if not doc.questions:
         return None
     question, answer = doc.questions[0]
