@@ -1,7 +1,8 @@
 """A checkpoint of random weights in a real geometry: to measure loading and speed, which do not depend on values.
 
-It is complete (tokenizer and chat template are Ember's), so that the whole server runs on it; what it says means
-nothing. Weights are scaled so that activations neither vanish nor overflow through any number of layers.
+It is complete (tokenizer, chat template and the prompts of its head lists are Ember's), so that the whole server runs
+on it; what it says means nothing. Weights are scaled so that activations neither vanish nor overflow through any number
+of layers.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ from engine.config import ModelConfig
 
 SHARD = 2 << 30
 _BESIDE = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json")
+_HEADS, _HEADS_A_LAYER = "heads.json", 6
+_UNSPOKEN = 2.0**-10
+"""Times the head's scale where no token is: such rows are never the likeliest in a trained model either, and without
+text a stream would have nothing to send."""
 _IDS = ("image_token_id", "vision_start_token_id", "vision_end_token_id")
 _NIBBLE_RMS = math.sqrt(68.5 / 8)  # of E2M1's values, each as likely
 _E4M3_RMS = torch.arange(127, dtype=torch.uint8).view(torch.float8_e4m3fn).double().square().mean().sqrt().item()
@@ -59,7 +64,8 @@ def write_random(
     raw = {**geometry.raw, "ignis_name": f"{geometry.name}, random weights"}
     ember = read_json(BUNDLED / "config.json")
     raw.update({key: ember[key] for key in _IDS})
-    weights = RandomWeights(ModelConfig.from_dict(raw), seed)
+    config = ModelConfig.from_dict(raw)
+    weights = RandomWeights(config, seed, spoken=_ember_tokens())
     total = weights.nbytes
     write_checkpoint(
         folder,
@@ -73,7 +79,32 @@ def write_random(
         shutil.copyfile(BUNDLED / name, folder / name)
     pictures: dict[str, Any] = read_json(BUNDLED / "preprocessor_config.json")
     pictures["size"] = {**pictures["size"], "longest_edge": geometry.max_pixels}
-    (folder / "preprocessor_config.json").write_text(json.dumps(pictures, indent=1) + "\n", encoding="utf-8")
+    for name, value in (("preprocessor_config.json", pictures), (_HEADS, _heads(config))):
+        (folder / name).write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+
+
+def _heads(config: ModelConfig) -> dict[str, Any]:
+    """Ember's readouts over heads of every layer that has any, as published lists spread them."""
+    lists: dict[str, Any] = read_json(BUNDLED / _HEADS)
+    text, vision = config.text, config.vision
+    each = range(min(_HEADS_A_LAYER, text.num_heads))
+    heads = [[layer, head] for layer in text.full_layers for head in each]
+    readouts = {}
+    for name, readout in lists["readouts"].items():
+        if readout["over"] == "image" and vision is None:
+            continue
+        readouts[name] = {**readout, "heads": heads, "scale": 1.0 / len(heads)}
+        if readout["over"] == "image" and vision is not None:
+            readouts[name]["cell"] = vision.cell
+    return {**lists, "model": "random weights", "weights": None, "source": "any heads", "readouts": readouts}
+
+
+def _ember_tokens() -> int:
+    """Ids below this may be tokens of Ember's tokenizer."""
+    description = read_json(BUNDLED / "tokenizer.json")
+    added = [int(token["id"]) for token in description["added_tokens"]]
+    vocabulary: dict[str, int] = description["model"]["vocab"]
+    return max([*vocabulary.values(), *added]) + 1
 
 
 class RandomWeights:
@@ -81,8 +112,12 @@ class RandomWeights:
     ``engine.checkpoint.reader.Checkpoint`` is to a loader, without files. The same seed and device draw the same
     weight for a name, whatever was asked for before."""
 
-    def __init__(self, config: ModelConfig, seed: int = 0, device: torch.device | None = None) -> None:
+    def __init__(
+        self, config: ModelConfig, seed: int = 0, device: torch.device | None = None, *, spoken: int | None = None
+    ) -> None:
+        """``spoken``: rows of the output head that stand for tokens; None is all of them."""
         self._config = config
+        self._spoken = spoken
         self._shapes = expected_tensors(config)
         self._seeds = {name: seed * len(self._shapes) + number for number, name in enumerate(self._shapes)}
         self._device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -108,7 +143,10 @@ class RandomWeights:
     def weight(self, name: str) -> Tensor | Packed:
         """As it is stored."""
         generator = torch.Generator(device=self._device).manual_seed(self._seeds[name])
-        return _weight(name, self._shapes[name], self.format_of(name), generator)
+        weight = _weight(name, self._shapes[name], self.format_of(name), generator)
+        if isinstance(weight, PackedFP8) and self._spoken is not None:  # the head
+            weight.scale[self._spoken :] *= _UNSPOKEN
+        return weight
 
     def packed(self, name: str) -> Packed:
         """The parts of a weight that is not stored plain."""

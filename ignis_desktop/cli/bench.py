@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 SCENARIOS = ("lanes", "flood", "turns", "siblings", "poisson", "trace", "connections", "soak")
 FILE = click.Path(dir_okay=False, path_type=Path)
+DIRECTORY = click.Path(file_okay=False, path_type=Path)
 
 
 @click.group()
@@ -183,32 +185,47 @@ def cpu(
 
 
 @bench.command("gpu")
-@click.option("--part", "parts", multiple=True, type=click.Choice(["kernels", "model", "peer"]), help="What to measure")
+@click.option(
+    "--part",
+    "parts",
+    multiple=True,
+    type=click.Choice(["kernels", "model", "peer", "load", "memory", "gap", "serve", "soak"]),
+    help="What to measure; several share one loaded engine.  [default: kernels, model, peer]",
+)
 @click.option("--only", "areas", multiple=True, help="Kernels of this area only (linear, attention, deltanet, …).")
-@click.option("--geometry", default="qwen3.8-27b", show_default=True, help="Whose rounds are measured.")
+@click.option("--geometry", default="qwen3.8-27b", show_default=True, help="Whose rounds and loads are measured.")
+@click.option("--seconds", type=click.FloatRange(1, 86_400), default=60, show_default=True, help="Of each load.")
+@click.option("--folder", type=DIRECTORY, help="Keep the checkpoints that load makes here, and take those there.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed asks the same.")
 @click.option("--predict", type=click.Choice(["rtx5090"]), help="Also say what another card would do, as a prediction.")
 @click.option("--quick", is_flag=True, help="Fewer shapes and repeats: does everything run?")
 @click.option("--check-only", is_flag=True, help="Compile and check the kernels without timing them.")
 @click.option("--json", "json_path", type=FILE, help="Write everything that was measured to this file.")
 @click.option("--check", is_flag=True, help="Exit with 1 when a kernel is wrong, a part fails or a target is missed.")
+@engine_options
 def gpu(
     parts: tuple[str, ...],
     areas: tuple[str, ...],
     geometry: str,
+    seconds: float,
+    folder: Path | None,
+    seed: int,
     predict: str | None,
     quick: bool,
     check_only: bool,
     json_path: Path | None,
     check: bool,
+    engine_options: EngineOptions,
 ) -> int:
     """Measure this machine's CUDA card: every kernel against float64 and its floor, rounds, prompts, pictures.
 
-    Weights are random in the geometry of a real model, drawn on the card: speed does not depend on their values.
+    Weights are random in the geometry of a real model, drawn on the card: speed does not depend on their values. The
+    parts load, memory, gap, serve and soak load a whole engine (--model, or such weights), on a processor too.
     """
     from ignis_desktop.bench.gpu.kernels import AREAS
     from ignis_desktop.bench.gpu.predict import predict as predictions
     from ignis_desktop.bench.gpu.predict import predict_table
-    from ignis_desktop.bench.gpu.run import run_gpu
+    from ignis_desktop.bench.gpu.run import ENGINE_PARTS, Wanted, missed, run_gpu
     from ignis_desktop.bench.machine import machine_line
     from ignis_desktop.bench.report import write_json
 
@@ -221,24 +238,35 @@ def gpu(
         line.clear()
         click.echo(text)
 
+    wanted = Wanted(
+        parts,
+        areas,
+        geometry=geometry,
+        quick=quick,
+        timed=not check_only,
+        engine=engine_options,
+        seconds=seconds,
+        folder=folder,
+        seed=seed,
+    )
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        line.show(text, 0, None)
+        if not line.visible and text.partition(":")[0] in ENGINE_PARTS:  # these take minutes
+            click.echo(f"{time.monotonic() - began:6.1f} s  {text}", err=True)
+
+    def save(result: dict[str, Any]) -> None:
+        if json_path is not None:
+            write_json(json_path, result)
+
     try:
-        result = run_gpu(
-            parts,
-            areas,
-            geometry=geometry,
-            quick=quick,
-            timed=not check_only,
-            say=lambda text: line.show(text, 0, None),
-            show=show,
-        )
+        result = run_gpu(wanted, say=say, show=show, save=save)
     finally:
         line.clear()
     if predict is not None:
         result["predicted"] = {predict: predictions(result, predict)}
         click.echo(predict_table(result["predicted"][predict], predict))
     click.echo(machine_line(result["machine"]))
-    if json_path is not None:
-        write_json(json_path, result)
-    wrong = any(not kernel["right"] for kernel in result.get("kernels", ()))
-    missed = any(row["passed"] is False for row in result.get("rows", {}).values())
-    return FAULT if check and (wrong or missed or result["faults"]) else 0
+    save(result)
+    return FAULT if check and missed(result) else 0

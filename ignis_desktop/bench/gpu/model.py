@@ -165,7 +165,7 @@ class _Bench:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             self._decoder.round(columns)
-        return Round(graph, _replayed(graph))
+        return Round(graph, replayed(graph))
 
     def _floor(self, lanes: int, each: int, context: int) -> float:
         """Milliseconds that the bytes take which must move: weights once, the state of every lane read and written (of
@@ -255,7 +255,7 @@ class _Bench:
             )
 
 
-def _replayed(graph: torch.cuda.CUDAGraph, repeats: int = 15) -> float:
+def replayed(graph: torch.cuda.CUDAGraph, repeats: int = 15) -> float:
     """Median milliseconds of one replay, of several in a row."""
     for _ in range(3):
         graph.replay()
