@@ -34,3 +34,21 @@ def rows(kind: str) -> tuple[str, ...]:
     if not found:
         raise FileNotFoundError(f"{FOLDER / kind} holds no .txt files.")
     return tuple(line for lines in found.values() for line in lines)
+
+
+@lru_cache
+def sections(kind: str) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """(file's name, heading, lines) of what stands under every heading, a ``#`` line right above rows, in the order of
+    ``rows(kind)``. A file's rows before its first heading have an empty one."""
+    found: list[tuple[str, str, list[str]]] = []
+    for file in sorted((FOLDER / kind).glob("*.txt")):
+        heading, fresh = "", True
+        for line in file.read_text(encoding="utf-8").splitlines():
+            if line.startswith("#"):
+                heading, fresh = line.lstrip("#").strip(), True
+            elif line.strip():
+                if fresh:
+                    found.append((file.stem, heading, []))
+                    fresh = False
+                found[-1][2].append(line)
+    return tuple((name, heading, tuple(lines)) for name, heading, lines in found)
