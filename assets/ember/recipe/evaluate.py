@@ -234,7 +234,7 @@ def evaluate_text(model: Ember, teacher: Teacher, documents: np.ndarray, windows
 
 
 @torch.no_grad()
-def read_replies(model: Ember, words: Words, prompts: Sequence[str], most: int = 80) -> list[str]:
+def read_replies(model: Ember, words: Words, prompts: Sequence[str], most: int) -> list[str]:
     """Greedy answers of at most ``most`` tokens, for reading. Recomputes all rows for each token."""
     device = model.text.embed_tokens.weight.device
     rows = [words.encode(f"{SYSTEM}<|im_start|>user\n{p}<|im_end|>\n<|im_start|>assistant\n") for p in prompts]
@@ -286,7 +286,7 @@ def evaluate(args: argparse.Namespace, teacher: Teacher | None = None) -> dict:
         result["text"] = evaluate_text(model, teacher, data.documents, args.windows)
     if "chat" in sets:
         prompts = PROMPTS[: args.prompts]
-        result["chat"] = dict(zip(prompts, read_replies(model, data.words, prompts), strict=True))
+        result["chat"] = dict(zip(prompts, read_replies(model, data.words, prompts, args.tokens), strict=True))
     args.out.write_text(json.dumps(result, indent=1))
     print(table(result))
     return result
@@ -319,6 +319,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--zoomed", type=int, default=6, help="questions of each screen that get a second look")
     parser.add_argument("--choices", type=int, default=60, help="questions of each kind of choice")
     parser.add_argument("--prompts", type=int, default=len(PROMPTS), help="prompts whose answers are printed")
+    parser.add_argument("--tokens", type=int, default=80, help="tokens of an answer at most")
     parser.add_argument("--windows", type=int, default=60, help="text windows of 1,024 tokens")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--out", type=Path, required=True)

@@ -162,12 +162,18 @@ qt() {
 }
 
 programs() {
-    needs Xvfb xfwm4 xdotool convert
+    needs Xvfb xfwm4 xdotool import
     local files="$work/open" as=()
     mkdir -p "$files"
     cp "$here/logs.py" "$files/notes.py"
-    convert -size 900x600 plasma:steelblue-khaki "$files/picture.jpg"
-    convert -size 700x900 xc:white -pointsize 40 -annotate +80+120 'A document' "$files/document.pdf"
+    "$python" - "$files" <<'PY'
+import sys
+from PIL import Image, ImageDraw, ImageFont
+Image.effect_noise((9, 6), 90).resize((900, 600), Image.Resampling.BICUBIC).save(f"{sys.argv[1]}/picture.jpg")
+page = Image.new("RGB", (700, 900), "white")
+ImageDraw.Draw(page).text((80, 120), "A document", "black", ImageFont.load_default(40))
+page.save(f"{sys.argv[1]}/document.pdf")
+PY
     [ "$(id -u)" != 0 ] || as=(--user "${RUN_AS:-nobody}")
     screens programs "$data/shards/programs-$seed.tar" --text "$files/notes.py" --picture "$files/picture.jpg" \
         --document "$files/document.pdf" "${as[@]}" --n "${SESSIONS:-7}" --seed "$seed"

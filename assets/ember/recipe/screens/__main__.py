@@ -48,13 +48,17 @@ def _qt(args: argparse.Namespace) -> str:
 
 
 def _programs(args: argparse.Namespace) -> str:
+    import shutil
     import tempfile
 
     from .programs import shots
 
-    files = {"text": str(args.text), "picture": str(args.picture), "document": str(args.document)}
-    with tempfile.TemporaryDirectory() as folder:
-        return f"{write_shard(args.out, shots(files, args.n, args.seed, Path(folder), args.user))} screens"
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # for the account that runs the programs
+        given = {"text": args.text, "picture": args.picture, "document": args.document}
+        files = {kind: shutil.copy(path, folder) for kind, path in given.items()}
+        return f"{write_shard(args.out, shots(files, args.n, args.seed, folder, args.user))} screens"
 
 
 def _held_out(args: argparse.Namespace) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import shutil
 import signal
 import subprocess
@@ -79,6 +80,7 @@ class Session:
         }
         self.env = {k: v for k, v in self.env.items() if v}
         self.user = user  # programs warn when they run as root
+        self.group = pwd.getpwnam(user).pw_gid if user else None
         self.running: list[subprocess.Popen[bytes]] = []
 
     def _xfconf(self, channel: str, properties: str) -> None:
@@ -98,15 +100,16 @@ class Session:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
             user=self.user,
-            group=self.user,
+            group=self.group,
         )
         self.running.append(process)
         return process
 
     def __enter__(self) -> Session:
+        shutil.copy(_DUMP, self.home)  # the user may not be let into this folder
         if self.user is not None:
             for path in (self.home, *self.home.rglob("*")):
-                shutil.chown(path, self.user, self.user)
+                shutil.chown(path, self.user, self.group)
         self.start(
             "Xvfb",
             self.display,
@@ -128,7 +131,7 @@ class Session:
             capture_output=True,
             text=True,
             user=self.user,
-            group=self.user,
+            group=self.group,
         ).stdout.split()
         self.env["DBUS_SESSION_BUS_ADDRESS"], self.bus = bus[0], int(bus[1])
         self.start("/usr/libexec/at-spi-bus-launcher", "--launch-immediately", "--a11y=1")
@@ -189,7 +192,12 @@ class Session:
         """Screenshot into `path` (PNG) and the elements on the screen, inside its bounds."""
         subprocess.run(["import", "-window", "root", str(path)], env=self.env, check=True, timeout=60)
         said = subprocess.run(
-            ["/usr/bin/python3", _DUMP], env=self.env, capture_output=True, text=True, timeout=90, user=self.user
+            ["/usr/bin/python3", self.home / _DUMP.name],
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=90,
+            user=self.user,
         ).stdout
         elements = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
         for element in elements:  # GTK reports logical pixels on HiDPI screens

@@ -84,7 +84,8 @@ def check_screen(record: dict[str, Any]) -> None:
 
 
 def write_shard(path: Path, screens: Iterable[tuple[bytes, dict[str, Any]]]) -> int:
-    """Write (WebP bytes, record) pairs as a tar; returns how many. The file appears when it is complete."""
+    """Write (WebP bytes, record) pairs as a tar; returns how many. The file appears when it is complete. Raises
+    ``ValueError`` when there are none."""
     records: list[dict[str, Any]] = []
     unfinished = path.with_suffix(".part")
     with tarfile.open(unfinished, "w") as tar:
@@ -99,6 +100,9 @@ def write_shard(path: Path, screens: Iterable[tuple[bytes, dict[str, Any]]]) -> 
             put(f"{i:06d}.webp", picture)
             records.append({**record, "file": f"{i:06d}.webp"})
         put("index.jsonl", "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode())
+    if not records:
+        unfinished.unlink()
+        raise ValueError(f"No screens were made for {path.name}.")
     unfinished.replace(path)
     return len(records)
 
