@@ -284,11 +284,17 @@ def test_an_answer_that_is_not_as_asked_is_told(engine: WatchedEngine, monkeypat
     monkeypatch.setattr(served, "_streams", lambda *_: pytest.fail("no stream is wanted"))
     monkeypatch.setattr(served, "REPEATS", -1)
     monkeypatch.setattr(served, "_row", lambda *_: ["-"] * len(served.HEADERS))
-    monkeypatch.setattr(served, "median", lambda _: 0.0)
     report = served.run(engine, seconds=1.0, seed=0, say=quiet)
     (wrong,) = [found for found in report.verdicts if found.passed is False]
     assert wrong.name == "an answer held to a JSON schema"
     assert "the answer is not as asked: {}" in wrong.measured
+
+
+@pytest.mark.parametrize(
+    ("costs", "tokens", "passed"), [([0.4], 64, True), ([0.6], 64, False), ([0.6], 63, None), ([], 64, None)]
+)
+def test_what_a_token_costs_the_server(costs: list[float], tokens: int, passed: bool | None) -> None:
+    assert served._cost(served.Streams(8, token_ms=costs), tokens).passed is passed
 
 
 # --- the command -------------------------------------------------------------------------------------------------
@@ -338,5 +344,5 @@ def test_what_is_not_installed_is_one_sentence(
     assert needs.missing(["gap", "soak"]) == []
     assert entry.run(["bench", "gpu", "--part", "gap", "--part", "serve"]) == 1
     said = capsys.readouterr().err
-    assert "lacks fastapi, uvicorn, which --part serve needs: pip install fastapi uvicorn" in said
+    assert "lacks fastapi, uvicorn, without which there is no --part serve: pip install fastapi uvicorn." in said
     assert "Traceback" not in said

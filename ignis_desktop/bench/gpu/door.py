@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from engine.text.tokenizer import Tokenizer
 
 CLIENT = "bench"
+PAUSE = 0.005
+"""Seconds between two looks at whether something has ended."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +76,16 @@ def read(stream: Stream) -> Written:
     raise EngineError("The answer had no end.")
 
 
+def rest(streams: Sequence[Stream]) -> None:
+    """Sleep until all have ended, without waking for what comes: a reader that is woken for each token takes the
+    interpreter from the engine. Answers must be shorter than a stream's buffer."""
+    while not all(stream.ended for stream in streams):
+        time.sleep(PAUSE)
+
+
 def round_seconds(engine: Engine, lanes: int, context: int, tokens: int, seed: object = 0) -> float:
     """About the seconds of one round of so many lanes after ``context`` tokens each, by the engine's own clock."""
     streams = ask_all(engine, [prompt(engine, f"{seed} {lane}", context) for lane in range(lanes)], tokens)
+    rest(streams)
     ends = [read(stream).end for stream in streams]
     return median([end.decode_seconds / (end.usage.output_tokens - 1) for end in ends])

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from engine.messages import EngineError, Failed, Finished, Tokens
+from engine.messages import EngineError
 from engine.schedule.scheduler import Scheduler
 from engine.stream import Stream
 from engine.text.stream import TextStream
@@ -118,9 +119,9 @@ def sizes(engine: WatchedEngine, lanes: int, seconds: float) -> tuple[int, int]:
     return length, max(8, min(600, context - length - 1, int(rate * seconds / 4)))
 
 
-def _round_seconds(engine: WatchedEngine, lanes: int, context: int, tokens: int, turn: int) -> float:
-    """Seconds from one round's beginning to the next one's, while all lanes are decoding. Nobody reads the answers
-    meanwhile: what is measured is the engine."""
+@contextlib.contextmanager
+def _noted(engine: WatchedEngine) -> Iterator[list[tuple[float, int]]]:
+    """When each round began and how many lanes it had, while the block runs."""
     begun: list[tuple[float, int]] = []
 
     def note(scheduler: Scheduler) -> None:
@@ -134,11 +135,24 @@ def _round_seconds(engine: WatchedEngine, lanes: int, context: int, tokens: int,
 
     engine.on_thread(note)
     try:
-        prompts = [door.prompt(engine, f"gap {turn} {lane}", context) for lane in range(lanes)]
-        for stream in door.ask_all(engine, prompts, tokens):
-            door.read(stream)
+        yield begun
     finally:
         engine.on_thread(lambda scheduler: vars(scheduler._round_buffers).pop("run"))
+
+
+def _ask(engine: WatchedEngine, lanes: int, context: int, tokens: int, seed: object) -> list[Stream]:
+    prompts = [door.prompt(engine, f"gap {seed} {lane}", context) for lane in range(lanes)]
+    return door.ask_all(engine, prompts, tokens)
+
+
+def _round_seconds(engine: WatchedEngine, lanes: int, context: int, tokens: int, turn: int) -> float:
+    """Seconds from one round's beginning to the next one's, while all lanes are decoding. Nobody reads the answers
+    meanwhile: what is measured is the engine."""
+    with _noted(engine) as begun:
+        streams = _ask(engine, lanes, context, tokens, turn)
+        door.rest(streams)
+    for stream in streams:
+        door.read(stream)
     times = [at for at, width in begun if width == lanes]
     if len(times) < 3:
         raise EngineError(f"Of {tokens} rounds {len(times)} were of all {lanes} lanes: longer answers are needed.")
@@ -146,24 +160,22 @@ def _round_seconds(engine: WatchedEngine, lanes: int, context: int, tokens: int,
 
 
 def _phases(engine: WatchedEngine, lanes: int, context: int, tokens: int) -> dict[str, float]:
-    """Milliseconds a round, by what the engine's thread does."""
-    with Phases(engine.on_thread(lambda _: threading.get_ident())) as phases:
+    """Milliseconds a round, by what the engine's thread does while all lanes are decoding."""
+    with _noted(engine) as begun, Phases(engine.on_thread(lambda _: threading.get_ident())) as phases:
         engine.on_thread(lambda scheduler: watch_rounds(phases, engine, scheduler))
-        streams = door.ask_all(
-            engine, [door.prompt(engine, f"phases {lane}", context) for lane in range(lanes)], tokens
-        )
-        for stream in streams:
-            _tokens(stream, 2)  # by then the step that read the prompts is over
-        before, calls = dict(phases.seconds), phases.calls[DECODER]
-        began = time.perf_counter()
-        door.read(streams[0])  # the first to begin is the first to end: until then all of them write
-        wall = time.perf_counter() - began
+        streams = _ask(engine, lanes, context, tokens, "phases")
+        # After the second round of all lanes the step that read the last prompt is over.
+        while sum(width == lanes for _, width in begun) < 2 and not streams[0].ended:
+            time.sleep(door.PAUSE)
+        before, rounds, began = dict(phases.seconds), len(begun), time.perf_counter()
+        door.rest(streams[:1])  # the first to begin is the first to end: until then all of them write
+        wall, rounds = time.perf_counter() - began, len(begun) - rounds
         spent = {name: phases.seconds[name] - before.get(name, 0.0) for name in phases.seconds}
-        rounds = max(phases.calls[DECODER] - calls, 1)
-        for stream in streams[1:]:
-            door.read(stream)
+        door.rest(streams)
+    for stream in streams:
+        door.read(stream)
     spent["elsewhere"] = max(wall - sum(spent.values()), 0.0)
-    return {name: 1e3 * value / rounds for name, value in spent.items() if value > 0}
+    return {name: 1e3 * value / max(rounds, 1) for name, value in spent.items() if value > 0}
 
 
 def watch_rounds(phases: Phases, engine: WatchedEngine, scheduler: Scheduler) -> None:
@@ -190,17 +202,6 @@ def _replay(scheduler: Scheduler, lanes: int) -> float | None:
     None where rounds are not captured."""
     captured = getattr(scheduler._round_buffers, "_graphs", {}).get(lanes)
     return None if captured is None else replayed(captured.graph)
-
-
-def _tokens(stream: Stream, count: int) -> None:
-    """Wait for so many tokens."""
-    while count > 0 and (event := stream.get()) is not None:
-        if isinstance(event, Tokens):
-            count -= len(event.ids)
-        elif isinstance(event, Failed):
-            raise event.error
-        elif isinstance(event, Finished):
-            raise EngineError("The answer is shorter than was asked for.")
 
 
 def _lanes(gap: Gap) -> str:

@@ -10,6 +10,7 @@ ENGINE = {
     "jinja2": "jinja2",
     "numpy": "numpy",
     "PIL": "pillow",
+    "platformdirs": "platformdirs",
     "psutil": "psutil",
     "pynvml": "nvidia-ml-py",
     "safetensors": "safetensors",
@@ -21,8 +22,7 @@ SERVER = {
     "annotated_types": "annotated-types",
     "fastapi": "fastapi",
     "httpx": "httpx",
-    "multipart": "python-multipart",
-    "platformdirs": "platformdirs",
+    "python_multipart": "python-multipart",
     "prometheus_client": "prometheus-client",
     "pydantic": "pydantic",
     "pydantic_core": "pydantic-core",
@@ -31,6 +31,8 @@ SERVER = {
     "uvicorn": "uvicorn",
 }
 NEEDS: dict[str, dict[str, str]] = {
+    "model": ENGINE,
+    "peer": ENGINE | {"transformers": "transformers"},
     "load": ENGINE,
     "memory": ENGINE | GRAMMAR,
     "gap": ENGINE,
@@ -53,6 +55,6 @@ def missing_sentence(parts: Iterable[str]) -> str:
         return ""
     short = [part for part in dict.fromkeys(parts) if missing([part])]
     return (
-        f"This machine lacks {', '.join(lacking)}, which --part {' and --part '.join(short)} needs: "
+        f"This machine lacks {', '.join(lacking)}, without which there is no --part {' and no --part '.join(short)}: "
         f"pip install {' '.join(lacking)}."
     )

@@ -30,6 +30,8 @@ CARD_PARTS = ("kernels", "model", "peer")
 ENGINE_PARTS = ("load", "memory", "gap", "serve", "soak")
 """In the order in which they are done."""
 PARTS = (*CARD_PARTS, *ENGINE_PARTS)
+BRIEF = 60.0
+"""Seconds that are enough for all but a soak."""
 Say = Callable[[str], None]
 
 
@@ -48,10 +50,14 @@ class Wanted:
     """Also time the kernels; else they are only compiled and checked."""
     engine: EngineOptions = field(default_factory=EngineOptions)
     seconds: float = 60.0
-    """Of the load of memory and soak, of gap, and of the streams of serve."""
+    """Of a soak; of the load of memory, of gap and of the streams of serve as many, ``BRIEF`` at most."""
     folder: Path | None = None
     """Where ``load`` keeps the checkpoints it makes; None: a folder that goes afterwards."""
     seed: int = 0
+
+    @property
+    def brief(self) -> float:
+        return min(self.seconds, BRIEF)
 
 
 def run_gpu(
@@ -143,18 +149,18 @@ class _EngineSteps:
 
         engine, _ = self._engine()
         wanted = self._wanted
-        self._done(memory.run(engine, self._unused, seconds=wanted.seconds, seed=wanted.seed, say=self._say))
+        self._done(memory.run(engine, self._unused, seconds=wanted.brief, seed=wanted.seed, say=self._say))
 
     def gap(self) -> None:
         from ignis_desktop.bench.gpu import gap
 
-        self._done(gap.run(self._engine()[0], seconds=self._wanted.seconds, say=self._say))
+        self._done(gap.run(self._engine()[0], seconds=self._wanted.brief, say=self._say))
 
     def serve(self) -> None:
         from ignis_desktop.bench.gpu import served
 
         wanted = self._wanted
-        self._done(served.run(self._engine()[0], seconds=wanted.seconds, seed=wanted.seed, say=self._say))
+        self._done(served.run(self._engine()[0], seconds=wanted.brief, seed=wanted.seed, say=self._say))
 
     def soak(self) -> None:
         from ignis_desktop.bench.gpu import soak

@@ -132,7 +132,7 @@ def _drift(report: ScenarioReport, tally: mixed.Tally, seconds: float) -> Verdic
     window = min(WINDOW, seconds / 6)
     found = mixed.rates(tally.looks, window)
     rows: list[Sequence[str]] = [
-        [f"{number * window:,.0f}–{(number + 1) * window:,.0f} s", f"{written:,.0f}", f"{read:,.0f}"]
+        [f"{number * window:,.3g}–{(number + 1) * window:,.3g} s", f"{written:,.0f}", f"{read:,.0f}"]
         for number, (written, read) in enumerate(found)
     ]
     report.tables.append((("time of load", "tokens/s written", "prompt tokens/s read"), rows))
