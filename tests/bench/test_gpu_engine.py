@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from engine.checkpoint.geometries import QWEN, geometry
 from engine.config import EngineConfig
 from engine.memory.plan.vram import plan_vram
 from engine.memory.plan.weights import published
+from engine.messages import EngineError
 from engine.schedule.scheduler import Scheduler
 from ignis_desktop.bench.gpu import acts, equal, gap, leaks, memory, mixed, needs, probe, served, soak
 from ignis_desktop.bench.gpu.held import Line, lines_held, tensors
@@ -50,6 +52,15 @@ def failures(report: ScenarioReport) -> list[str]:
 
 def verdict(report: ScenarioReport, name: str) -> Verdict:
     return next(verdict for verdict in report.verdicts if verdict.name.startswith(name))
+
+
+def test_errands_run_where_the_tensors_live(engine: WatchedEngine) -> None:
+    assert engine.on_thread(lambda _: threading.current_thread().name) == "engine"
+    with pytest.raises(ZeroDivisionError):
+        engine.on_thread(lambda _: 1 / 0)
+    engine.close()
+    with pytest.raises(EngineError, match="The engine is closed"):
+        engine.on_thread(lambda _: 1)
 
 
 # --- memory ------------------------------------------------------------------------------------------------------

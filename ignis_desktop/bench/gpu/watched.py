@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -19,7 +20,8 @@ from ignis_desktop.cli.errors import CommandError
 from ignis_desktop.cli.options import EngineOptions
 
 T = TypeVar("T")
-ERRAND_SECONDS = 120.0
+ERRAND_SECONDS, LOOK_SECONDS = 120.0, 1.0
+"""How long an errand may take, and how often it is looked at whether the engine is still there."""
 
 
 class WatchedEngine(Engine):
@@ -43,7 +45,16 @@ class WatchedEngine(Engine):
         with self._wake:
             self._errands.append(errand)
             self._wake.notify()
-        return future.result(seconds)
+        until = time.monotonic() + seconds
+        while True:
+            try:
+                return future.result(LOOK_SECONDS)
+            except TimeoutError:
+                now = self.snapshot()
+                if now.state in ("failed", "closed"):
+                    raise EngineError(f"The engine is {now.state}: {now.reason or 'it was closed'}") from None
+                if future.done() or time.monotonic() > until:
+                    raise
 
     def _take_commands(self, scheduler: Scheduler) -> bool:
         goes_on = super()._take_commands(scheduler)
@@ -59,10 +70,13 @@ def loaded(options: EngineOptions) -> Iterator[WatchedEngine]:
     try:
         engine = WatchedEngine(options.config())
         engine.start()
-        engine.wait_ready()
     except EngineError as fault:
         raise CommandError(fault.message) from fault
     try:
+        try:
+            engine.wait_ready()
+        except EngineError as fault:
+            raise CommandError(fault.message) from fault
         yield engine
     finally:
         engine.close()
