@@ -105,34 +105,53 @@ def _queries(element: dict[str, Any]) -> tuple[str, list[dict[str, str]]]:
     return kind, queries
 
 
+LARGEST = 500_000
+"""Bytes of a page; what a browser reads for minutes is left out."""
+
+
 def documentation(browser: Browser, pages: list[Path], n: int, seed: int, dark_share: float = 0.25) -> Iterator[Screen]:
-    """`n` views of HTML documentation; dark ones are inverted as night modes do."""
+    """`n` views of HTML documentation, less those with next to nothing on them; dark ones are inverted as night modes
+    do. Raises ``RuntimeError`` when the browser fails several times one after the other."""
     rng = random.Random(seed)
+    pages = [path for path in pages if path.stat().st_size < LARGEST]
+    failures = 0
     for _ in range(n):
-        width, height, ratio, _ = _settings(rng)
-        dark = rng.random() < dark_share
         path = rng.choice(pages)
-        browser.show(width, height, ratio, dark)
-        browser.open(f"file://{path}")
-        down = rng.choice([0, 0, rng.random()])
+        try:
+            screen = _documentation_view(browser, rng, path, rng.random() < dark_share)
+        except RuntimeError as error:
+            failures += 1
+            print(f"{path}: {error}", flush=True)
+            if failures == 4:
+                raise
+            continue
+        failures = 0
+        if screen is not None:
+            yield screen
+
+
+def _documentation_view(browser: Browser, rng: random.Random, path: Path, dark: bool) -> Screen | None:
+    width, height, ratio, _ = _settings(rng)
+    browser.show(width, height, ratio, dark)
+    browser.open(f"file://{path}")
+    down = rng.choice([0, 0, rng.random()])
+    browser.script(
+        "window.scrollTo(0, arguments[0] * Math.max(0, document.documentElement.scrollHeight - innerHeight))", down
+    )
+    if dark:
         browser.script(
-            "window.scrollTo(0, arguments[0] * Math.max(0, document.documentElement.scrollHeight - innerHeight))", down
+            "const root = document.documentElement.style;"
+            "root.filter = 'invert(0.92) hue-rotate(180deg)'; root.background = '#111'"
         )
-        if dark:
-            browser.script(
-                "const root = document.documentElement.style;"
-                "root.filter = 'invert(0.92) hue-rotate(180deg)'; root.background = '#111'"
-            )
-        picture, elements = browser.look()
-        known = Counter(query["q"].lower() for element in elements for query in _queries(element)[1])
-        items, pixels = [], np.asarray(picture)
-        for element in elements:
-            kind, queries = _queries(element)
-            queries = [query for query in queries if known[query["q"].lower()] == 1]
-            if queries and shows(pixels, element["box"]):
-                items.append({"box": element["box"], "kind": kind, "queries": queries})
-        if len(items) >= 4:
-            yield (
-                encode_picture(picture, 74),
-                _record(picture.size, f"doc-{path.parts[4] if len(path.parts) > 4 else path.stem}", dark, items),
-            )
+    picture, elements = browser.look()
+    known = Counter(query["q"].lower() for element in elements for query in _queries(element)[1])
+    items, pixels = [], np.asarray(picture)
+    for element in elements:
+        kind, queries = _queries(element)
+        queries = [query for query in queries if known[query["q"].lower()] == 1]
+        if queries and shows(pixels, element["box"]):
+            items.append({"box": element["box"], "kind": kind, "queries": queries})
+    if len(items) < 4:
+        return None
+    name = path.parts[path.parts.index("share") + 2] if "share" in path.parts[:-2] else path.stem
+    return encode_picture(picture, 74), _record(picture.size, f"doc-{name}", dark, items)
