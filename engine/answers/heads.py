@@ -148,6 +148,7 @@ class _Fields:
             zoom=self._rule("zoom", Zoom),
             choose=self._choice("choose", get_args(Choose)) if "choose" in self._entry else "heads",
             words=6.0 if (words := self._number("words")) is None else words,
+            near=self._number("near") or 0.0,
             note=self._text("note") or "",
         )
 

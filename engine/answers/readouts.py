@@ -100,6 +100,9 @@ class Readout:
     words: float = 6.0
     """What a segment that holds all of a question's own words gains beside the heads' standardised evidence: much for
     heads that know little."""
+    near: float = 0.0
+    """What words that are near the question's in the model's embeddings count beside its own. 0, for heads that know
+    better: neither are they looked for, nor counts whether a row of a log is one that is asked about."""
     note: str = ""
 
     @property

@@ -15,7 +15,7 @@ from engine.answers.readouts import Readout
 if TYPE_CHECKING:
     from engine.engine import Engine
 
-KEPT = ("box", "zoom", "refuse_above", "choose", "words", "max_keys", "skip_first_last", "skip_cells", "note")
+KEPT = ("box", "zoom", "refuse_above", "choose", "words", "near", "max_keys", "skip_first_last", "skip_cells", "note")
 """Entries of a list that calibration does not choose: what stood there for the same weights stays."""
 
 

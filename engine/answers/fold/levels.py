@@ -45,10 +45,10 @@ def level_of(row: bytes) -> Level | None:
     return None if name is None else NAMES[name.decode().lower()]
 
 
-def rows_of_level(blocks: Iterable[bytes], level: Level) -> npt.NDArray[np.int64]:
-    """The rows of a level among those of all blocks in their order, each row ended by a newline."""
-    names = [name.encode() for name, of in NAMES.items() if of == level]
-    letters = [letter for letter, of in _LETTERS.items() if of == level]
+def rows_of_level(blocks: Iterable[bytes], *levels: Level) -> npt.NDArray[np.int64]:
+    """The rows of some levels among those of all blocks in their order, each row ended by a newline."""
+    names = [name.encode() for name, of in NAMES.items() if of in levels]
+    letters = [letter for letter, of in _LETTERS.items() if of in levels]
     # Only rows that may be of the level are looked at one by one.
     hints = [rb"(?i:%b)" % b"|".join(names), *(rb"^%b\d{4} " % letter for letter in letters)]
     hint = re.compile(b"|".join(hints), re.MULTILINE)
@@ -59,7 +59,7 @@ def rows_of_level(blocks: Iterable[bytes], level: Level) -> npt.NDArray[np.int64
         starts = np.concatenate([[0], ends[:-1] + 1])
         places = np.array([found.start() for found in hint.finditer(data)], np.int64)
         rows = np.unique(np.searchsorted(ends, places))
-        fits = [level_of(data[starts[row] : ends[row]]) == level for row in rows.tolist()]
+        fits = [level_of(data[starts[row] : ends[row]]) in levels for row in rows.tolist()]
         out.append(rows[np.array(fits, np.bool_)] + first)
         first += len(ends)
     return np.concatenate(out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -23,6 +24,10 @@ CHARACTERS = 1 << 16
 """Characters of an answer's value; of a longer line the part that answers is given."""
 SHOWN = 1200
 """Characters that are read of a candidate at the end."""
+TRACE, CAUSE = 200, 240
+"""Rows of a trace that are looked through for its cause, and characters that are read of it."""
+_HEADLINE = re.compile(r"Traceback \(|During handling of|The above exception|goroutine \d|[)\]}]")
+"""Rows of traces that are not indented and name no cause."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,17 @@ class LogCorpus:
         return Overview([line.text for line in kept], members, left_out=len(lines) - len(kept))
 
     def shown(self, unit: int) -> str:
-        return self._source.row(unit)[:SHOWN]
+        """A row; of a trace's first one also what the trace names as its cause."""
+        text = self._source.row(unit)
+        entry = self.fold.entry_rows(int(self.fold.entry_of(np.array([unit]))[0]))
+        if unit == entry.start and len(entry) > 1 and len(text) < CAUSE:
+            text = " ".join([text, *self._causes(entry[1 : 1 + TRACE])])
+        return text[:SHOWN]
+
+    def _causes(self, rows: range) -> list[str]:
+        """Of a trace's rows those that are no frame: the first and the last."""
+        plain = [text for row in rows if (text := self._source.row(row))[:1].strip() and not _HEADLINE.match(text)]
+        return [text[:CAUSE] for text in dict.fromkeys([*plain[:1], *plain[-1:]])]
 
     def alike(self, units: Units) -> list[tuple[str, Units]]:
         return [(line.text, line.rows) for line in render_rows(self.fold, units)]
@@ -113,7 +128,7 @@ class ProseCorpus:
 
     def overview(self, room: int, count: Count, words: Words) -> Overview:
         """Where there are too many sentences, those with most of the question's words, and then the first."""
-        order = np.argsort(-words.scores, kind="stable")
+        order = np.argsort(-words.total, kind="stable")
         chosen: list[int] = []
         for at in range(0, len(order), 256):
             batch = order[at : at + 256].tolist()

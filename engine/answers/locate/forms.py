@@ -29,7 +29,8 @@ _COMMON = """
     the their them then there these they thing this those through to too under until up us very was we were what
     when where which while who whom whose why will with would you your
 """
-_STOP = frozenset(_COMMON.split())
+COMMON = frozenset(_COMMON.split())
+"""Words that say nothing of what is looked for."""
 _SHORT = """
     acknowledge ack, address addr, allocate alloc, allocation alloc, argument arg, authentication auth, authorization
     auth, authenticate auth, certificate cert, command cmd, configuration config conf cfg, connection conn, context
@@ -79,10 +80,16 @@ def terms_of(question: str) -> list[Term]:
     found: dict[str, str] = {}
     for word, after in zip_longest(written, written[1:], fillvalue=""):
         found[word.lower()] = found.get(word.lower()) or (after if after in _PARTICLES else "")
-    chosen = [word for word in found if word not in _STOP or word in shouted] or list(found)
+    chosen = [word for word in found if word not in COMMON or word in shouted] or list(found)
     terms = (_term(word, found[word]) for word in sorted(chosen, key=len, reverse=True)[:MOST])
     by_stem = {term.forms[-1].stem: term for term in terms}
     return [replace(term, others=_others().get(stem, ())) for stem, term in by_stem.items()]
+
+
+def plain_words(question: str) -> list[str]:
+    """The words of a question that are letters alone and say something, in lower case."""
+    words = dict.fromkeys(word.lower() for word in _WORD.findall(question) if word.isalpha() and len(word) > 2)
+    return [word for word in words if word not in COMMON][:MOST]
 
 
 def _term(word: str, particle: str) -> Term:

@@ -38,10 +38,11 @@ _LETTERS = np.array([re.fullmatch(LETTER, bytes([byte])) is not None for byte in
 @dataclass(frozen=True)
 class Words:
     """By segment: ``scores`` of BM25, 0 without any of the words; ``held``: the share of the words, by weight, that
-    stands there, 0 to 1."""
+    stands there, 0 to 1; ``total``: the scores with what near words add, where these are searched."""
 
     scores: Floats
     held: Floats
+    total: Floats
 
 
 def match(blocks: Iterable[bytes], segments: int, question: str) -> Words:
@@ -113,14 +114,15 @@ def _scored(
     for founds, factor in zip(hits, factors, strict=True):
         own, others = (np.concatenate([_NOWHERE, *found]) for found in founds)
         others = np.setdiff1d(others, own)
-        weights = [factor * _rarity(len(own), len(lengths)), OTHER * _rarity(len(own) + len(others), len(lengths))]
+        weights = [factor * rarity(len(own), len(lengths)), OTHER * rarity(len(own) + len(others), len(lengths))]
         total += weights[0]
         for rows, weight in zip((own, others), weights, strict=True):
             spread = 1 - LENGTH_SHARE + LENGTH_SHARE * lengths[rows] / average
             scores[rows] += (weight * (SATURATION + 1) / (1 + SATURATION * spread)).astype(np.float32)
             held[rows] += np.float32(weight)
-    return Words(scores, held / np.float32(total) if total else held)
+    return Words(scores, held / np.float32(total) if total else held, scores)
 
 
-def _rarity(count: int, segments: int) -> float:
+def rarity(count: float, segments: int) -> float:
+    """How much it says of a segment that it is one of ``count``."""
     return math.log1p((segments - count + 0.5) / (count + 0.5))

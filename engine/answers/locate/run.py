@@ -22,10 +22,13 @@ from engine.answers.locate.choice import chosen_by_labels
 from engine.answers.locate.corpus import Corpus, LogCorpus, Units
 from engine.answers.locate.lexical import Words, match
 from engine.answers.locate.like import rows_like
+from engine.answers.locate.likely import likely
+from engine.answers.locate.near import WITHIN, nearness
 from engine.answers.locate.opening import corpus_of
 from engine.answers.locate.reader import Reader
 from engine.answers.locate.readouts import readout_for
 from engine.answers.locate.search import Found, Search
+from engine.answers.locate.vectors import word_vectors
 from engine.device import choose_device
 from engine.messages import DeadlineError, RequestClass, RequestError
 
@@ -132,7 +135,7 @@ class _Locator:
         if graded is not None:
             return self._by_index(graded, top)
         begun = time.monotonic()
-        words = match(self._corpus.blocks(), self._corpus.units, self._query)
+        words = self._words()
         room = BUDGET_CPU if choose_device(self._engine.config).type == "cpu" else BUDGET_GPU
         overview = self._corpus.overview(room, self._reader.count, words)
         if overview.left_out:
@@ -176,6 +179,17 @@ class _Locator:
             return None
         rows = rows_of_level(self._corpus.blocks(), level)
         return rows if len(rows) else None
+
+    def _words(self) -> Words:
+        """What words alone say of each unit: the question's own, others for the same and, for a list that counts them,
+        those that the model has near them, weighed with what the unit is."""
+        corpus, weight = self._corpus, self._readout.near
+        words = match(corpus.blocks(), corpus.units, self._query)
+        if not weight or corpus.units > WITHIN:
+            return words
+        near = nearness(corpus.blocks(), corpus.units, self._query, word_vectors(self._engine))
+        total = words.scores + np.float32(weight) * near
+        return replace(words, total=likely(corpus, total) if isinstance(corpus, LogCorpus) else total)
 
     def _chosen(self, found: Found, words: Words, top: int) -> LocateAnswer:
         ranking = [self._corpus.ranked(unit, share) for unit, share in zip(found.units, found.shares, strict=True)]

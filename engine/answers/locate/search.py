@@ -21,7 +21,7 @@ from engine.answers.locate.windows import Piece, pieces_of, windows_of
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-KEEP = 10
+KEEP = 16
 """Lines of the overview whose units are looked at."""
 ROWS = 16
 """Units of a line that are read again; of more, those are chosen that differ as the question asks."""
@@ -59,6 +59,9 @@ class Search:
         self._allowed = allowed
         self._reader = reader
         self._weight = reader.readout.words
+        most = float(words.total.max()) or 1.0
+        self._told: Floats = words.total.astype(np.float64) / most
+        """What words say of each unit, at most 1."""
 
     def members(self, line: int) -> Units:
         """The candidates that a line of the overview stands for."""
@@ -85,9 +88,7 @@ class Search:
         return self._found(chosen, standardised(read.segments), read.nothing)
 
     def _found(self, chosen: list[int], heads: Floats, nothing: float) -> Found:
-        words = self._words.scores[chosen].astype(np.float64)
-        most = float(self._words.scores.max()) or 1.0
-        total = heads + self._weight * words / most
+        total = heads + self._weight * self._told[chosen]
         order = np.argsort(-total, kind="stable")
         shares = np.exp(total - total.max())
         shares *= (1 - nothing) / shares.sum()
@@ -117,8 +118,8 @@ class Search:
                 scores[piece.segment] = max(scores[piece.segment], score)
         for line in range(len(scores)):
             members = self.members(line)
-            held = float(self._words.held[members].max()) if len(members) else -np.inf
-            scores[line] += self._weight * held
+            told = float(self._told[members].max()) if len(members) else -np.inf
+            scores[line] += self._weight * told
         order = np.argsort(-scores, kind="stable")
         return [line for line in order.tolist() if scores[line] > -np.inf]
 
@@ -141,14 +142,15 @@ class Search:
     def _candidates(self, lines: Sequence[int]) -> list[int]:
         """Units to read as they stand: those with most of the words, and the best lines' own."""
         leaders = self._leaders(LEADERS)
-        chosen = dict.fromkeys(leaders[: LEADERS // 2])
-        for place, line in enumerate(lines[:KEEP]):
-            chosen |= dict.fromkeys(self._best_of(line, ROWS >> place or 1, read=place == 0))
-        chosen |= dict.fromkeys(leaders)
+        best = [self._best_of(line, ROWS >> place or 1, read=place == 0) for place, line in enumerate(lines[:KEEP])]
+        firsts = (units[0] for units in best if units)
+        chosen = dict.fromkeys(
+            (*leaders[: LEADERS // 2], *firsts, *(unit for units in best for unit in units), *leaders)
+        )
         return list(chosen)[:FINAL]
 
     def _leaders(self, most: int) -> list[int]:
-        scores = self._words.scores if self._allowed is None else np.where(self._allowed, self._words.scores, 0)
+        scores = self._told if self._allowed is None else np.where(self._allowed, self._told, 0)
         some = np.flatnonzero(scores)
         if len(some) > most:
             least = np.partition(scores[some], -most)[-most]
@@ -161,7 +163,7 @@ class Search:
         the units differ in."""
         members = self.members(line)
         scores = self._words.scores[members]
-        order = np.argsort(-scores, kind="stable")[:ALIKE]
+        order = np.argsort(-self._told[members], kind="stable")[:ALIKE]
         ranked = members[order]
         if len(ranked) <= most:
             return [int(unit) for unit in ranked]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.answers.locate.synonyms import _GROUPS, synonyms
+from engine.answers.locate.synonyms import _ASKED, _GROUPS, synonyms
 
 
 def test_groups_go_both_ways() -> None:
@@ -13,6 +13,6 @@ def test_groups_go_both_ways() -> None:
 
 
 def test_groups_are_plain_words_and_say_something() -> None:
-    rows = [row.split() for row in _GROUPS.splitlines() if row]
+    rows = [row.split() for row in [*_GROUPS.splitlines(), *_ASKED.split(",")] if row]
     assert all(len(row) > 1 and len(set(row)) == len(row) for row in rows)
-    assert all(word.isalnum() and word.islower() for row in rows for word in row)
+    assert all(word.isalnum() and word == word.lower() for row in rows for word in row)
