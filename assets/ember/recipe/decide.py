@@ -147,9 +147,11 @@ def stated(rng: random.Random, material: Material, held_out: bool) -> Choice:
     """Yes/no: does the evidence hold what is asked for?"""
     if rng.random() < 0.35:
         task = rng.choice(list(examples()))
-        _, labels = examples()[task]
+        question, labels = examples()[task]
         label = rng.choice(list(labels))
         text = labels[label][-1] if held_out else rng.choice(labels[label][:-1])
+        if set(labels) == {"yes", "no"}:
+            return Choice(text, question, ["yes", "no"], 0 if label == "yes" else 1)
         yes = rng.random() < 0.5
         shown = label if yes else rng.choice([other for other in labels if other != label])
         wording = {
@@ -168,7 +170,8 @@ def stated(rng: random.Random, material: Material, held_out: bool) -> Choice:
             "spam": "Is this message {}?",
             "size": "Is it {} than a person?",
         }
-        return Choice(text, wording[task].format(shown), ["yes", "no"], 0 if yes else 1)
+        asked = wording[task].format(shown) if task in wording else f'{question} Is "{shown}" right?'
+        return Choice(text, asked, ["yes", "no"], 0 if yes else 1)
     if rng.random() < 0.25:
         a, b = rng.randint(0, 200), rng.randint(0, 200)
         more = rng.random() < 0.5
