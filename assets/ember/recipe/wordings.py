@@ -68,7 +68,7 @@ _CLAUSE = re.compile(
     r"(\{\w+\}|an?|the|my|our|your|his|her|its|some\w+|no|no one|nobody|nothing|every\w+|two|all|we|I|they|it)\b"
 )
 _SAID = re.compile(r"(is|was|were|are|has|had|cannot|can|could|did|does|will|must|got|gets|came|went|became|stays) ")
-_RELATIVE = re.compile(r"\b(that|which|who|whose|where|when|what|how|why|:|;|, )")
+_RELATIVE = re.compile(r"\b(that|which|who|whose|where|when|what|how|why|because|since|after|before|if)\b|[:;,] ")
 _SLOT_FIRST = re.compile(r"\{\w+\} ")
 _BEFORE_NOUNS = frozenset(
     (
