@@ -19,7 +19,7 @@ from engine.answers.fold.fold import Fold, fold
 from engine.answers.fold.records import find_records
 from engine.answers.fold.render import template_text
 from engine.answers.fold.source import LONGEST, Block, OnBytes, Source
-from engine.answers.locate import locate
+from engine.answers.locate import Ranked, locate
 from engine.answers.segments import is_log
 from engine.messages import EngineError
 
@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 Rows = npt.NDArray[np.int64]
 
 _PARSED = 8 << 20
-"""Bytes of JSON that are parsed at once."""
+"""Characters of JSON that are parsed at once: every thread waits meanwhile, the window's too."""
+_DECODED = 64 << 20
+"""Bytes of an array that are decoded at once."""
+_SOUGHT = 400
+"""Characters by which a record is found in the line it stands on."""
 _KEPT_ROWS = 1024
 _EXAMPLE = 300
 _SAMPLES, _SAMPLE_ROWS, _SAMPLE_CHARACTERS = 32, 40, 4096
@@ -120,6 +124,18 @@ class LogFile:
         """The first row of a line."""
         return self.source.rows_of(line).start
 
+    def row_with(self, line: int, text: str) -> int:
+        """The row of a line in which a text that stands there begins; the line's first one if none has it."""
+        rows = self.source.rows_of(line)
+        wanted = text[:_SOUGHT]
+        for row in rows if len(rows) > 1 else ():
+            held = self.source.row(row)
+            if row + 1 < rows.stop:
+                held += self.source.row(row + 1)[: len(wanted) - 1]
+            if wanted in held:
+                return row
+        return rows.start
+
     def begins_line(self, row: int) -> bool:
         return row == 0 or self.line_of(row) != self.line_of(row - 1)
 
@@ -172,18 +188,20 @@ class LogFile:
 
 
 def _reads_as_log(source: Source) -> bool:
-    """Whether a text is neither prose nor records. JSON that is parsed as a whole holds every thread up meanwhile, the
-    window's too, so that of much of it only the lines are asked."""
+    """Whether a text is neither prose nor records. Of an array too large, or with elements too large, to be taken apart
+    without holding the window up only the lines are asked; so of lines too long."""
+    if source.row(0).lstrip("\ufeff \t").startswith("["):
+        if source.size > _DECODED:
+            return True
+        if find_records(source, longest=_PARSED) is not None:
+            return False
     in_long_lines = (source.rows - source.lines) * LONGEST
-    array = source.row(0).lstrip("\ufeff \t").startswith("[") and source.size > _PARSED
-    if array or in_long_lines > _PARSED:
-        return True
-    return is_log(source) and find_records(source) is None
+    return in_long_lines > _PARSED or (is_log(source) and find_records(source, longest=_PARSED) is None)
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A candidate: the row where its line begins, and that line's number."""
+    """A candidate: the row where it begins, and the number of the line that this is (part of)."""
 
     row: int
     line: int
@@ -207,6 +225,11 @@ class Asked:
     note: str = ""
 
 
+def _row_of(log: LogFile, rank: Ranked) -> int:
+    """Where a candidate begins. Records may all stand on one line."""
+    return log.row_of(rank.line) if rank.pointer is None else log.row_with(rank.line, rank.value)
+
+
 def ask(
     engine: Engine, log: LogFile, question: str, rows: Rows | None, on_progress: OnBytes, cancelled: Callable[[], bool]
 ) -> Asked:
@@ -224,6 +247,6 @@ def ask(
         on_progress=on_progress,
         cancelled=cancelled,
     )
-    hits = tuple(Hit(log.row_of(rank.line), rank.line, rank.value, rank.confidence) for rank in found.ranking)
+    hits = tuple(Hit(_row_of(log, rank), rank.line, rank.value, rank.confidence) for rank in found.ranking)
     stages = found.timing_ms | {"fold": log.fold_ms + found.timing_ms["fold"]}
     return Asked(question, found.found, hits, stages, found.count, found.note)

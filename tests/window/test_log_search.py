@@ -269,13 +269,27 @@ def test_a_question_waits_for_the_fold(
         ('{"id": 1, "name": "a"}\n{"id": 2, "name": "b"}\n', "Source"),
         ("It was a long day. Nobody came to the shop before noon.\nThen the rain began.\n", "Source"),
         (log_text(40 + ERROR), "Fold"),
-        ("[" + ",".join(['{"id": 1}'] * 1_000_000) + "]", "Fold"),
+        ("[" + ",".join(['{"id": 1, "text": "' + "long " * 20 + '"}'] * 80_000) + "]", "Source"),
+        ('[{"text": "' + "long " * 2_000_000 + '"}, {"id": 2}]', "Fold"),
     ],
 )
 def test_records_and_prose_are_asked_as_such(read, tmp_path: Path, text: str, subject: str) -> None:
     file = tmp_path / "some.txt"
     file.write_text(text)
     assert type(read(file).subject).__name__ == subject
+
+
+def test_a_record_is_shown_where_it_stands_on_its_line(read, tmp_path: Path) -> None:
+    file = tmp_path / "some.json"
+    records = [f'{{"id": {n}, "name": "item {n} of many"}}' for n in range(2000)]
+    file.write_text("[" + ", ".join(records) + "]\n")
+    log = read(file)
+    assert log.rows > log.lines == 1
+    rows = [log.row_with(1, record) for record in records]
+    assert rows == sorted(rows)
+    for record, row in zip(records, rows, strict=True):
+        assert record in log.row(row) + (log.row(row + 1) if row + 1 < log.rows else "")
+    assert log.row_with(1, "nowhere") == 0
 
 
 def test_find_text(panel: LogSearchPanel, opened: Opened, read, path: Path, qtbot) -> None:

@@ -9,7 +9,7 @@ import json
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Protocol
@@ -52,16 +52,18 @@ class Records(Protocol):
         """All records; what is not JSON is a text."""
 
 
-def find_records(source: Source, within: str = "") -> Records | None:
+def find_records(source: Source, within: str = "", longest: int | None = None) -> Records | None:
     """The records of a text: elements of the array at the JSON pointer ``within``, else of an array of two objects or
     more, else lines that are objects. ``None``: the text has none.
+
+    ``longest``: characters of an element at most, if other threads must not be held up: each is parsed in one go.
 
     Raises:
         RequestError: ``within`` points to nothing, or not to an array.
     """
     first = next((line.lstrip("\ufeff \t")[:1] for line in source.every_line() if line.strip("\ufeff \t")), "")
     if within or first == "[":
-        found = _in_array(source, within)
+        found = _in_array(source, within, longest)
         if found is not None or within:
             return found
     return _in_lines(source) if first == "{" else None
@@ -149,11 +151,11 @@ def _in_lines(source: Source) -> Records | None:
     return LineRecords(source)
 
 
-def _in_array(source: Source, within: str) -> Records | None:
+def _in_array(source: Source, within: str, longest: int | None) -> Records | None:
     text = source.text()
     try:
         at = _pointed(text, _skip(text, 1 if text.startswith("\ufeff") else 0), within)
-        starts, ends, end = _elements(text, at)
+        starts, ends, end = _elements(text, at, longest)
     except (ValueError, IndexError, RecursionError) as error:
         if within:
             raise RequestError(f"{within} points to no array in the text: {error}.", code="no_records") from None
@@ -165,8 +167,10 @@ def _in_array(source: Source, within: str) -> Records | None:
     return ArrayRecords(text, starts, ends, within)
 
 
-def _elements(text: str, at: int) -> tuple[array[int], array[int], int]:
-    """Where the elements of the array at ``at`` begin and end, and where it does."""
+def _elements(text: str, at: int, longest: int | None = None) -> tuple[array[int], array[int], int]:
+    """Where the elements of the array at ``at`` begin and end, and where it does. ``ValueError``: it is none, or has an
+    element of more than ``longest`` characters."""
+    element_end = _ends(text, longest)
     if text[at] != "[":
         raise ValueError("there is something else")
     starts, ends = array("Q"), array("Q")
@@ -174,7 +178,7 @@ def _elements(text: str, at: int) -> tuple[array[int], array[int], int]:
     if text[at] == "]":
         return starts, ends, at + 1
     while True:
-        _, end = _DECODER.raw_decode(text, at)
+        end = element_end(at)
         starts.append(at)
         ends.append(end)
         at = _skip(text, end)
@@ -183,6 +187,30 @@ def _elements(text: str, at: int) -> tuple[array[int], array[int], int]:
         if text[at] != ",":
             raise ValueError(f"a comma is missing at character {at}")
         at = _skip(text, at + 1)
+
+
+def _ends(text: str, longest: int | None) -> Callable[[int], int]:
+    """What says where the value at a place ends, for places one behind the other."""
+    if longest is None:
+        return lambda at: _DECODER.raw_decode(text, at)[1]
+    first, window = 0, ""
+
+    def end(at: int) -> int:
+        nonlocal first, window
+        if at - first < len(window):
+            try:
+                stop = _DECODER.raw_decode(window, at - first)[1]
+            except ValueError:  # it goes on behind the window
+                stop = len(window)
+            if stop < len(window):
+                return first + stop
+        first, window = at, text[at : at + longest + 1]
+        stop = _DECODER.raw_decode(window)[1]
+        if stop > longest:
+            raise ValueError(f"the element at character {at} is too long")
+        return first + stop
+
+    return end
 
 
 def _pointed(text: str, at: int, pointer: str) -> int:

@@ -152,6 +152,16 @@ def test_what_has_no_records(text: str) -> None:
     assert find_records(Source(text)) is None
 
 
+def test_elements_that_would_hold_other_threads_up_are_left_alone() -> None:
+    elements = [json.dumps({"number": n, "text": "x" * (n % 40)}) for n in range(300)]
+    most = max(map(len, elements))
+    text = "[\n" + ",\n".join(elements) + "\n]"
+    found = find_records(Source(text), longest=most)
+    assert found is not None
+    assert [found.text(n) for n in range(len(found))] == elements
+    assert find_records(Source(text), longest=most - 1) is None
+
+
 def test_a_broken_line_among_many_is_a_text() -> None:
     lines = [json.dumps({"n": n}) for n in range(3000)]
     lines[2500] = '{"n": 25'
