@@ -14,11 +14,12 @@ import pytest
 from PIL import Image
 
 from assets.ember.recipe.screens import files, kits, programs, strings
-from assets.ember.recipe.screens.actions import rows
+from assets.ember.recipe.screens.actions import fitting, rows
 from assets.ember.recipe.screens.canvas import Kit as Assets
 from assets.ember.recipe.screens.icon_sets import theme_icons
 from assets.ember.recipe.screens.iconify import iconify_icons
 from assets.ember.recipe.screens.icons import HELD_OUT, Concepts, spoken
+from assets.ember.recipe.screens.labels import stock
 from assets.ember.recipe.screens.pages import Page
 from assets.ember.recipe.screens.web import _queries
 from assets.ember.recipe.screens.words import load_labels
@@ -63,9 +64,9 @@ def test_no_phrase_of_training_is_a_question_of_the_held_out_screens():
     asked = {query["q"].lower() for query in queries if query["by"] == "function"}
     assert len(asked) > 200
     taught = {phrase.lower() for concept in Concepts().by_name.values() for phrase in concept.functions[:-1]}
-    taught |= {phrase.lower() for *_, functions in load_labels() for phrase in functions[:-1]}
-    for head in (head for sort in ("verb", "page", "ask") for head in rows()[sort]):
-        for noun in (noun for noun in rows()["noun"] if noun.kinds & head.kinds):
+    taught |= {phrase.lstrip("=").lower() for *_, functions in load_labels() for phrase in functions[:-1]}
+    for head in (head for sort in ("verb", "page", "ask", "column") for head in rows()[sort]):
+        for noun in fitting(head):
             names = [(f"the {name}", f"a {name}") for name in (*noun.said(False), noun.words[0].lower())]
             taught |= {way.lstrip("=").format(o=the, a=one).lower() for way in head.said(False) for the, one in names}
     for key in (*files.stems(), *(f".{ending}" for ending in files.extensions())):
@@ -224,10 +225,34 @@ def test_accessibility_records_become_items():
     assert [item["kind"] for item in items] == ["icon", "button"]
     said = [query["q"] for query in items[0]["queries"] if query["by"] == "function"]
     assert said[0] == "save the current file"
-    assert "keep my work" in said  # what written/labels says that Save is for
+    assert any("keep my work" in question for question in said)  # what written/labels says that Save is for
     assert all(query["by"] != "function" for query in items[1]["queries"])
     twice = [{"kind": "button", "queries": [{"q": name, "by": "text"}]} for name in ("Save", "Save Changes")]
     assert [len(item["queries"]) for item in programs.with_functions(twice)] == [1, 1]
+
+
+def test_what_a_name_is_for_depends_on_the_element_and_is_joined_where_it_is_the_same():
+    rows = [row for row in stock().rows if "Agenda" in row.spellings]
+    assert len({row.file for row in rows}) == 2
+    agenda = programs.functions_of("agenda", "tab")
+    assert all(row.phrases[0] in agenda and row.phrases[-1] not in agenda for row in rows)
+    heading, list_ = programs.functions_of("size", "header"), programs.functions_of("size", "combo")
+    assert heading
+    assert list_
+    assert not set(heading) & set(list_)
+    assert ("merge", "button") not in programs.unclear()  # a desktop program means what desktop programs do
+    assert ("title", "field") in programs.unclear()
+    assert not programs.functions_of("title", "field")
+    said = [
+        query["q"] for query in programs.with_functions([{"kind": "tab", "queries": [{"q": "Agenda"}]}])[0]["queries"]
+    ]
+    assert not any(question.startswith("=") for question in said)
+    assert len(said) == 1 + len(agenda)
+
+
+def test_names_of_several_meanings_are_those_of_several_rows():
+    spelled = Counter(name.lower() for row in stock().rows for name in {s.rstrip(".") for s in row.spellings})
+    assert all(spelled[name] > 1 for name in programs._SEVERAL)
 
 
 def test_what_an_open_menu_hides_is_not_asked_for():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import re
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -10,6 +12,8 @@ from PIL import Image
 
 from assets.ember.recipe.screens.canvas import Canvas, Kit
 from assets.ember.recipe.screens.draw import draw, kit
+from assets.ember.recipe.screens.framing import asked, is_order, spoken
+from assets.ember.recipe.screens.labels import Subjects, stock
 from assets.ember.recipe.screens.meanings import reword
 from assets.ember.recipe.screens.pack import Pack, Shard, check_screen, encode_picture, write_pack, write_shard
 from assets.ember.recipe.screens.words import Words, load_labels
@@ -88,6 +92,93 @@ def test_held_out_phrases_are_kept_apart(opened):
             assert second is None or functions[-1] in second.functions, spellings
             unseen += first is not None and not first.functions
     assert unseen > 10
+
+
+def test_a_screen_is_about_one_or_two_subjects(opened):
+    """Near misses stand together, what is said to be missing is of the same subjects, and every row has its turn."""
+    subject = {i: k for k, (first, end) in enumerate(stock().subjects) for i in range(first, end)}
+    reached, near, apart, absent, own = Counter(), 0, 0, 0, 0
+    for seed in range(1500):
+        words = Words(opened, random.Random(seed), False)
+        for kind in "nmmmbbbllllllllllltttccff":
+            words.label(kind, 40)
+        rows = words.subjects.used
+        about = {first for first, _, _ in words.subjects.runs}
+        assert 1 <= len(about) <= 3
+        placed = [i for i in rows if i in subject]
+        assert {stock().subjects[subject[i]][0] for i in placed} <= about
+        reached.update(rows)
+        near += sum(bool({i - 2, i - 1, i + 1, i + 2} & rows) for i in placed)
+        apart += len(placed)
+        texts = {s for first, end, _ in words.subjects.runs for row in stock().rows[first:end] for s in row.spellings}
+        shown = {s for i in rows for s in stock().rows[i].spellings}
+        for item in words.absent:
+            text = item["queries"][0]["q"]
+            assert text not in shown
+            absent, own = absent + 1, own + any(text == s.rstrip(".") for s in texts)
+        assert words.absent is words.absent
+    assert near > 0.7 * apart
+    assert own > 0.6 * absent > 0
+    counts = sorted(reached[i] for i in range(len(stock().rows)) if stock().rows[i].kinds - {"h"})
+    assert counts[len(counts) // 20] > 0
+    assert counts[-len(counts) // 20] < 4 * counts[len(counts) // 2]
+
+
+def test_subjects_go_on_from_where_they_were():
+    subjects = Subjects(random.Random(3))
+    taken = []
+    for _ in range(6):
+        taken.append(next(subjects.candidates("l")))
+        subjects.take(taken[-1])
+    assert len(set(taken)) == 6
+    assert not set(taken) & set(subjects.missing())
+
+
+@pytest.mark.parametrize(
+    ("phrase", "order"),
+    [
+        ("find the latest files", True),
+        ("have the chapter list made for me", True),
+        ("order by progress", True),
+        ("not let others see me", True),
+        ("not all or nothing", False),
+        ("number my illustrations", True),
+        ("number of my door", False),
+        ("approve of this", True),
+        ("time between two checks", False),
+        ("place on the disk", False),
+        ("free roads", False),
+        ("red lines below mistakes", False),
+        ("whether things are hidden", False),
+        ("beautify", False),
+    ],
+)
+def test_orders_are_told_from_things(phrase, order):
+    assert is_order(phrase) is order
+
+
+@pytest.mark.parametrize(
+    ("phrase", "never"),
+    [
+        ("be told about news", "please|command to|button to|used to"),
+        ("not let others see me", "want|how do|button to"),
+        ("keep my work", "people who"),
+        ("how do I adapt it", "the one for this|, please|want:"),
+        ("quieter, please", "please, please"),
+        ("I speak the language of Shakespeare", "\\bi speak"),
+        ("red lines below mistakes", "to red"),
+    ],
+)
+def test_frames_suit_their_phrases(phrase, never):
+    said = {asked(spoken(phrase), random.Random(seed)) for seed in range(300)}
+    assert not [question for question in said if re.search(never, question)]
+    assert said
+
+
+def test_tooltips_are_spoken_as_orders():
+    assert spoken("Whether to show line numbers beside the text.") == "show line numbers beside the text"
+    assert spoken("If enabled, keep the window on top") == "keep the window on top"
+    assert spoken("PDF or image") == "PDF or image"
 
 
 def test_covered_elements_are_forgotten(opened):

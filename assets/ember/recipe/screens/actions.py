@@ -62,9 +62,37 @@ class Action:
     ways: tuple[str, ...]
 
 
+_COLUMN = Row(
+    ("-",),
+    frozenset(("item", "person", "money", "option", "net", "job", "content")),
+    (
+        "order the list by {o}",
+        "arrange the rows by {o}",
+        "put those together that share {o}",
+        "see at a glance {o} of each row",
+        "compare the rows by {o}",
+        "=what is {o} of each one",
+        "=the rows should follow this: {o}",
+        "line everything up by {o}",
+    ),
+    False,
+)
+"""A noun alone as the heading of a column."""
+_TABLED = frozenset(
+    re.findall(
+        r"\w[\w ]+",
+        "Account, Tag, Contact, Folder, Album, Task, Event, Project, Profile, Printer, Server, Device, Network, Group, "
+        "Workspace, Font, Repository, Branch, Invoice, Order, Subscription, Payment Method, Customer, Member, Ticket, "
+        "Template, Calendar, Feed, Language, Time Zone, Resolution, Color, Quality, Permissions, Volume, Process, "
+        "Service, Training, Chapter",
+    )
+)
+"""Nouns that head columns."""
+
+
 @lru_cache
 def rows() -> dict[str, tuple[Row, ...]]:
-    """Lines by sort: verb, page, ask, noun."""
+    """Lines by sort: verb, page, ask, column, noun."""
     found: dict[str, list[Row]] = {}
     for line in Path(__file__).with_name("actions.txt").read_text().splitlines():
         if line and not line.startswith("#"):
@@ -77,12 +105,14 @@ def rows() -> dict[str, tuple[Row, ...]]:
                     ways.startswith("+"),
                 )
             )
-    return {sort: tuple(lines) for sort, lines in found.items()}
+    return {sort: tuple(lines) for sort, lines in found.items()} | {"column": (_COLUMN,)}
 
 
 @lru_cache
-def _fitting(kinds: frozenset[str]) -> tuple[Row, ...]:
-    return tuple(noun for noun in rows()["noun"] if noun.kinds & kinds)
+def fitting(head: Row) -> tuple[Row, ...]:
+    """The nouns that ``head`` goes with."""
+    nouns = tuple(noun for noun in rows()["noun"] if noun.kinds & head.kinds)
+    return tuple(noun for noun in nouns if noun.words[0] in _TABLED) if head is _COLUMN else nouns
 
 
 def several(noun: Row, word: str) -> str:
@@ -130,7 +160,7 @@ def _label(rng: random.Random, verb: str, noun: str, kind: str) -> str:
 
 def _made(rng: random.Random, head: Row, noun: Row, kind: str, held: bool) -> Action:
     if head.words == ("-",):
-        verb, word = "", noun.words[0] if kind == "f" else several(noun, rng.choice(noun.words))
+        verb, word = "", noun.words[0] if kind in "fh" else several(noun, rng.choice(noun.words))
     else:
         verb, word = rng.choice(head.words), rng.choice(noun.words)
         word = several(noun, word) if head.words[0] in _TOGETHER else word
@@ -141,12 +171,14 @@ def _made(rng: random.Random, head: Row, noun: Row, kind: str, held: bool) -> Ac
 
 
 def action(rng: random.Random, kind: str, held: bool = False) -> tuple[Action, Action]:
-    """A label for an element (b button, m menu item, c check or switch, t tab or page, l link, n menu, f field), and
-    one near it that means something else: the same verb for another object, or another verb for the same one. Verbs
-    that are not opposites may be said in the same words, so such a neighbour has no ways."""
+    """A label for an element (b button, m menu item, c check or switch, t tab or page, l link, n menu, f field,
+    h table heading), and one near it that means something else: the same verb for another object, or another verb for
+    the same one. Verbs that are not opposites may be said in the same words, so such a neighbour has no ways."""
     table = rows()
     if kind == "f":
         heads: tuple[Row, ...] = table["ask"]
+    elif kind == "h":
+        heads = table["column"]
     elif kind in ("t", "n") or (kind == "l" and rng.random() < 0.5):
         heads = table["page"]
     elif kind == "c":
@@ -154,12 +186,12 @@ def action(rng: random.Random, kind: str, held: bool = False) -> tuple[Action, A
     else:
         heads = table["verb"]
     head = rng.choice(heads)
-    noun = rng.choice(_fitting(head.kinds))
+    noun = rng.choice(fitting(head))
     found = _made(rng, head, noun, kind, held)
     others = [h for h in heads if h is not head and h.kinds & noun.kinds]
     if heads is table["verb"] and others and rng.random() < 0.5:
         against = [h for h in others if any({h.words[0], head.words[0]} == set(pair) for pair in _OPPOSITES)]
         near = _made(rng, rng.choice(against or others), noun, kind, held)
         return found, near if against else Action(near.text, near.sense, ())
-    other = rng.choice([n for n in _fitting(head.kinds) if n is not noun])
+    other = rng.choice([n for n in fitting(head) if n is not noun])
     return found, _made(rng, head, other, kind, held)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -22,9 +23,10 @@ import numpy as np
 from PIL import Image
 
 from .capture import Session
+from .framing import asked, spoken
 from .icons import Concepts
+from .labels import WEB, Row, stock, taught
 from .pack import encode_picture
-from .words import load_labels, taught
 
 # command, part of the window's title, keys that open menus (one screen each, besides the plain window)
 PROGRAMS: dict[str, tuple[list[str], str, list[str]]] = {
@@ -99,6 +101,34 @@ _KINDS = {
     "link": "link",
     "icon": "item",
 }
+_LETTERS = {
+    "button": "b",
+    "icon": "bm",
+    "menuitem": "m",
+    "menu": "n",
+    "check": "c",
+    "radio": "c",
+    "tab": "t",
+    "item": "lt",
+    "link": "l",
+    "combo": "f",
+    "field": "f",
+    "header": "h",
+}
+"""Kinds of element in the letters of `written/labels`."""
+_ALIKE = dict.fromkeys(("b", "bm", "m", "c", "t", "lt", "l"), "bmclt")
+"""Letters of elements that carry one another's labels with the same meaning: commands and places, but not fields,
+headings of columns and menus."""
+_SEVERAL = frozenset(
+    re.findall(
+        r"\w[\w ]+",
+        "attach, certificates, checklist, collapse all, comment, dependencies, desktop, diff, documents, expand all, "
+        "gradebook, guides, home, list view, location, marks, merge, network, next, next chapter, nickname, "
+        "parental controls, present now, previous, problems, rate, read receipts, recalculate, resize, security, "
+        "snippets, start slideshow, table of contents, throttling, title, up, watch, world",
+    )
+)
+"""Names that mean one thing here and another there."""
 
 
 def items_of(elements: list[dict[str, Any]], width: int, height: int, scale: int = 1) -> list[dict[str, Any]]:
@@ -138,25 +168,69 @@ def items_of(elements: list[dict[str, Any]], width: int, height: int, scale: int
 
 
 @lru_cache
-def _functions() -> dict[str, list[str]]:
-    """What the labels and icons of `written/labels` and `concepts.txt` are for, by their lower-case names."""
-    table: dict[str, list[str]] = {}
-    for spellings, _, phrases in load_labels():
-        for name in spellings:
-            table.setdefault(name.lower().rstrip("."), taught(spellings, phrases, held=False))
+def _named() -> dict[str, tuple[Row, ...]]:
+    """Lower-case name -> the rows of `written/labels` that are spelled so."""
+    found: dict[str, dict[Row, None]] = {}
+    for row in stock().rows:
+        for name in row.spellings:
+            found.setdefault(_plain(name), {})[row] = None
+    return {name: tuple(rows) for name, rows in found.items()}
+
+
+@lru_cache
+def _icon_names() -> dict[str, tuple[str, ...]]:
+    """Lower-case name -> what icons of `concepts.txt` are for."""
+    found: dict[str, tuple[str, ...]] = {}
     for concept in Concepts().by_name.values():
         for name in concept.names:
-            table.setdefault(name.lower(), concept.functions[:-1])
-    return table
+            found.setdefault(name.lower(), tuple(concept.functions[:-1]))
+    return found
+
+
+def _plain(name: str) -> str:
+    return name.lower().rstrip(".… ")
+
+
+def _rows_for(name: str, kind: str) -> list[Row]:
+    """The rows that say what such an element of a desktop program is for. A name of `_SEVERAL` means what it does on
+    just this kind of element, on the desktop rather than the web; several rows are left where that does not tell."""
+    letters = _LETTERS.get(kind, "")
+    rows = [row for row in _named().get(name, ()) if not row.kinds.isdisjoint(_ALIKE.get(letters, letters))]
+    if name in _SEVERAL:
+        rows = [row for row in rows if not row.kinds.isdisjoint(letters)]
+        rows = [row for row in rows if row.file != WEB] or rows
+    return rows
+
+
+@lru_cache(maxsize=4096)
+def functions_of(name: str, kind: str) -> tuple[str, ...]:
+    """What an element is for by its lower-case name: the phrases of all its rows joined, since most names mean the same
+    everywhere; none where it may mean several things. Icons that no row tells are looked up among the icons."""
+    rows = _rows_for(name, kind)
+    if rows and not (name in _SEVERAL and len(rows) > 1):
+        phrases = (phrase for row in rows for phrase in taught(row.spellings, row.phrases, held=False))
+        return tuple(dict.fromkeys(phrases))
+    return _icon_names().get(name, ()) if kind == "icon" or name not in _named() else ()
+
+
+def unclear() -> list[tuple[str, str]]:
+    """(name, kind) that written labels say nothing about, because they mean several things there."""
+    return [(name, kind) for name in sorted(_SEVERAL) for kind in _LETTERS if len(_rows_for(name, kind)) > 1]
 
 
 def with_functions(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The items with what they are for, where their names are known and nothing else on the screen does the same."""
-    names = [item["queries"][0]["q"].lower().rstrip(".… ") for item in items]
-    meant = [_functions().get(name, []) for name in names]
+    """The items with what they are for, where their names are known and nothing else on the screen does the same; half
+    of the phrases in a sentence."""
+    names = [_plain(item["queries"][0]["q"]) for item in items]
+    meant = [functions_of(name, item["kind"]) for name, item in zip(names, items, strict=True)]
     uses = Counter(phrase for phrases in meant for phrase in phrases)
+    rng = random.Random("|".join(names))
     for item, phrases in zip(items, meant, strict=True):
-        item["queries"] += [{"q": phrase, "by": "function"} for phrase in phrases if uses[phrase] == 1]
+        for phrase in phrases:
+            if uses[phrase] == 1:
+                said = phrase[1:] if phrase.startswith("=") else spoken(phrase)
+                framed = not phrase.startswith("=") and rng.random() < 0.5
+                item["queries"].append({"q": asked(said, rng) if framed else said, "by": "function"})
     return items
 
 
@@ -176,6 +250,8 @@ def shots(
 ) -> Iterator[tuple[bytes, dict[str, Any]]]:
     """Screens of all programs in `rounds` random settings. `files`: a text, picture and document to open."""
     rng = random.Random(seed)
+    doubtful = ", ".join(f"{name} ({kind})" for name, kind in unclear())
+    print(f"not asked for by what written labels say, since they mean several things: {doubtful}")
     for _ in range(rounds):
         width, height = rng.choice([(1024, 768), (1280, 800), (1366, 768), (1600, 900), (1920, 1080)])
         theme, dark = rng.choice(THEMES)

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-from assets.ember.recipe.written import is_unseen, rows
 
 from .actions import action
 from .canvas import Kit
 from .files import described, extensions, stems
+from .framing import asked, is_order, spoken
+from .labels import Subjects, known_as, load_labels, sense, stock, taught
 from .meanings import reword
 
-_VERBS = frozenset(
-    word
-    for line in Path(__file__).with_name("verbs.txt").read_text().splitlines()
-    if not line.startswith("#")
-    for word in line.split()
-)
-"""What a phrase begins with that can follow "I want to"."""
-_MADE = frozenset("bmctlnf")
+__all__ = ["Label", "Words", "load_labels"]
+
+_GENERAL = {"h": 0.5, "n": 0.3, "b": 0.35, "m": 0.3, "c": 0.25, "f": 0.25}
+"""Share of common rows of ``written/labels`` among a screen's labels, where it is not 0.09: more for kinds of element
+that a screen has few of."""
+_CLOSER = {"c": 1.3, "f": 1.3, "b": 1.2, "m": 1.3}
+"""Factors of the share that the screen's subjects have of the others."""
+_NEAR, _ABSENT = 4, 12
+"""Elements noted as absent: of made commands, and together with those of the screen's subjects."""
+_MADE = frozenset("bmctlnfh")
 """Elements whose labels may be put together from a verb and an object."""
 _KINDS = {
     "button": ["the {t} button", "{t} button", "click {t}", "press {t}", 'click "{t}"', "the button labelled {t}"],
@@ -44,35 +44,6 @@ _KINDS = {
     "text": ["the text {t}", "where it says {t}"],
     "key": ["the {t} key", "press {t}", "{t} button"],
 }
-_FUNCTION = [
-    "{f}",
-    "{f}",
-    "{f}",
-    "{f}, please",
-    "the button to {f}",
-    "the control to {f}",
-    "the command to {f}",
-    "I want to {f}",
-    "I would like to {f}",
-    "I need to {f}",
-    "let me {f}",
-    "help me {f}",
-    "please {f}",
-    "where do I click to {f}?",
-    "where can I {f}?",
-    "what do I press to {f}?",
-    "which one lets me {f}",
-    "which of these is used to {f}?",
-    "how can I {f}?",
-    "how do I {f}?",
-    "is there a way to {f}?",
-    "can I {f}?",
-    "so that I can {f}",
-    "the thing for people who want to {f}",
-    "my aim is to {f}",
-    "it is time to {f}",
-]
-_PHRASE = ["{f}", "{f}", "{f}", "{f}, please", "the one for this: {f}", "what I want: {f}", "I look for this: {f}"]
 _NAME = ["the {n} icon", "{n} icon", "the {n} button", "click the {n} icon", "{n}", "icon for {n}", "press {n}"]
 
 
@@ -83,32 +54,6 @@ class Label:
 
     text: str
     functions: list[str]
-
-
-def load_labels() -> list[tuple[list[str], str, list[str]]]:
-    """(spellings, kinds, functions) a line of ``written/labels``."""
-    found = []
-    for line in rows("labels"):
-        spellings, kinds, functions = line.split("|")
-        found.append(
-            (
-                [s.strip() for s in spellings.split(";")],
-                kinds,
-                [f.strip() for f in functions.split(";") if f.strip()],
-            )
-        )
-    return found
-
-
-def taught(spellings: list[str], functions: list[str], *, held: bool) -> list[str]:
-    """The phrases of a row that are asked: in training all but the last, and none of an unseen row, whose labels are
-    only read there; on held-out screens what is left of them."""
-    if is_unseen(spellings[0]):
-        return list(functions) if held else []
-    return functions[-1:] if held else functions[:-1] or list(functions)
-
-
-_LABELS = load_labels()
 
 
 class Words:
@@ -124,47 +69,58 @@ class Words:
         self.endings: set[str] = set()
         self.sole: set[str] = set()
         """File name extensions on the screen, and those that only one file has."""
-        self.absent: list[dict[str, Any]] = []
-        """Elements that the screen does not have, near to ones that it has."""
-        self.by_kind: dict[str, list[int]] = {}
-        for i, (_, kinds, _) in enumerate(_LABELS):
-            for kind in kinds.split():
-                self.by_kind.setdefault(kind, []).append(i)
+        self.subjects = Subjects(rng)
+        self.close = rng.uniform(0.5, 0.85)
+        """Share of the labels that the screen's subjects give as long as they have any."""
+        self._near: list[dict[str, Any]] = []
+        self._absent: list[dict[str, Any]] | None = None
+        self.phrases: set[str] = set()
+        """What the labels on the screen are for."""
 
     def take(self, *senses: str) -> bool:
         """Reserve senses (texts, concept keys); False when one of them is on the screen already."""
-        keys = [re.sub(r"[^a-z0-9]+", " ", sense.lower()).strip() for sense in senses]
-        if any(key in self.taken for key in keys):
+        return self._take([sense(text) for text in senses])
+
+    def _take(self, keys: Iterable[str]) -> bool:
+        if not self.taken.isdisjoint(keys):
             return False
         self.taken.update(keys)
         return True
 
     def _row(self, i: int, most: int) -> Label | None:
-        spellings, _, functions = _LABELS[i]
-        fit = [s for s in spellings if len(s) <= most]
-        if not fit:
+        row = stock().rows[i]
+        fit = [s for s in row.spellings if len(s) <= most]
+        if not fit or not self._take(row.keys):
             return None
-        if not self.take(*(s.rstrip(".") for s in spellings)):
-            return None
-        return Label(self.rng.choice(fit), taught(spellings, functions, held=self.held))
+        self.subjects.take(i)
+        self.phrases.update(row.phrases)
+        return Label(self.rng.choice(fit), taught(row.spellings, row.phrases, held=self.held))
+
+    def _close(self, kind: str, most: int) -> Label | None:
+        """A label of one of the screen's subjects; None when they have none left for such an element."""
+        return next(filter(None, (self._row(i, most) for i in self.subjects.candidates(kind))), None)
 
     def label(self, kind: str = "", most: int = 26) -> Label | None:
         """A label fit for a kind of element (letters of ``written/labels``), at most `most` characters long."""
-        rng = self.rng
+        rng, general, close = self.rng, _GENERAL.get(kind, 0.09), self.close * _CLOSER.get(kind, 1.0)
         for _ in range(12):
-            z = rng.random()
             found: Label | None = None
-            if kind in self.by_kind and z < 0.28:
-                found = self._row(rng.choice(self.by_kind[kind]), most)
-            elif kind in _MADE and z < 0.54:
+            if kind and rng.random() < general and (row := self.subjects.general(kind)) is not None:
+                found = self._row(row, most)
+            elif kind and rng.random() < close:
+                found = self._close(kind, most)
+            if found:
+                return found
+            z = rng.random()
+            if z < 0.42 and kind in _MADE:
                 found = self._action(kind, most)
-            elif z < 0.70 and self.pairs:
+            elif z < 0.70 and self.pairs and kind != "h":
                 found = self._plain(*rng.choice(self.pairs), most)
-            elif z < 0.80 and self.kit.glosses[self.held]:
+            elif z < 0.83 and self.kit.glosses[self.held]:
                 text, meaning = rng.choice(self.kit.glosses[self.held])
                 found = self._plain(text.capitalize(), [f"={meaning}"], most)
             else:
-                text = rng.choice(self.short) if z < 0.93 else self.words(rng.choice([1, 1, 2, 2, 3]))
+                text = rng.choice(self.short) if z < 0.94 else self.words(rng.choice([1, 1, 2, 2, 3]))
                 found = self._plain(text, [], most)
             if found:
                 return found
@@ -178,15 +134,33 @@ class Words:
         found, near = action(self.rng, kind, self.held)
         if len(found.text) > most or not self.take(found.text.rstrip("."), found.sense):
             return None
-        if len(self.absent) < 12 and self.rng.random() < 0.5 and self.take(near.text.rstrip("."), near.sense):
-            queries = [{"q": near.text.rstrip("."), "by": "text"}, *self.functions(list(near.ways), 2)]
-            self.absent.append({"box": None, "kind": "absent", "queries": queries})
+        if len(self._near) < _NEAR and self.rng.random() < 0.5 and self.take(near.text.rstrip("."), near.sense):
+            self._near.append(self._lacking(near.text.rstrip("."), list(near.ways)))
         return Label(found.text, list(found.ways))
+
+    def _lacking(self, text: str, functions: list[str]) -> dict[str, Any]:
+        queries = [{"q": text, "by": "text"}, *self.functions(functions, 2)]
+        return {"box": None, "kind": "absent", "queries": queries}
+
+    @property
+    def absent(self) -> list[dict[str, Any]]:
+        """Elements that the screen does not have, near to ones that it has: most of them of its subjects. To be read
+        when the screen is complete; they are chosen once."""
+        if self._absent is None:
+            self._absent = self._near
+            for i in self.subjects.missing():
+                row = stock().rows[i]
+                if len(self._absent) >= _ABSENT:
+                    break
+                if self.phrases.isdisjoint(row.phrases) and self._take(row.keys):
+                    text = self.rng.choice(row.spellings).rstrip(".")
+                    self._absent.append(self._lacking(text, taught(row.spellings, row.phrases, held=self.held)))
+        return self._absent
 
     def named(self, kind: str, text: str) -> Label | None:
         """The label `text` with what it is for, if ``written/labels`` has it for this kind; None when it is taken."""
-        for i in self.by_kind[kind]:
-            if text in _LABELS[i][0]:
+        for i in known_as(text):
+            if kind in stock().rows[i].kinds:
                 found = self._row(i, 99)
                 return Label(text, found.functions) if found else None
         return Label(text, []) if self.take(text) else None
@@ -194,10 +168,10 @@ class Words:
     def within(self, commands: list[str]) -> list[dict[str, str]]:
         """Questions that lead to a menu by what a command in it does; the command is not shown anywhere else."""
         command = self.rng.choice(commands) if commands else ""
-        for i in (i for kind in "mlb" for i in self.by_kind.get(kind, ()) if command in _LABELS[i][0]):
-            if label := self._row(i, 99):
+        for i in known_as(command):
+            if not stock().rows[i].kinds.isdisjoint("mlb") and (label := self._row(i, 99)):
                 forms = ("which menu lets me {f}", "where is the command to {f}?", "open the menu to {f}", "{f}")
-                said = [phrase for phrase in label.functions if phrase.split()[0] in _VERBS][:3]
+                said = [phrase for phrase in label.functions if is_order(phrase)][:3]
                 return [{"q": self.rng.choice(forms).format(f=phrase), "by": "function"} for phrase in said]
         return []
 
@@ -273,15 +247,10 @@ class Words:
             if phrase.startswith("="):  # a sentence of its own
                 queries.append({"q": phrase[1:], "by": "function"})
                 continue
-            said = (
-                re.sub(r"^(Whether (or not )?(to )?|If (true|enabled|set|checked),? ?)", "", phrase).strip().rstrip(".")
-            )
-            said = said[:1].lower() + said[1:] if not said[1:2].isupper() else said
-            if not self.held and rng.random() < 0.5:
+            said = spoken(phrase)
+            if not self.held and rng.random() < 0.5 and not said.startswith(("let ", "make ")):  # "allow" wants "to"
                 said = reword(said, rng)
-            order = said.split()[0].lower() in _VERBS and " " in said
-            form = rng.choice(_FUNCTION if order else _PHRASE)
-            queries.append({"q": form.format(f=said), "by": "function"})
+            queries.append({"q": asked(said, rng), "by": "function"})
         return queries
 
     def icon_questions(self, icon: dict[str, Any], described: bool = True) -> list[dict[str, str]]:
