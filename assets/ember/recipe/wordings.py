@@ -112,7 +112,7 @@ def at_time(question: str, clock: str) -> str | None:
     """The question about what happened at a time of day; None when it asks for the time itself."""
     if re.match(r"(when|since when|until when|how long|(at|from|since|until) (what|which))\b", question, re.IGNORECASE):
         return None
-    return f"{question.rstrip('?')} at {clock}{'?' if question.endswith('?') else ''}"
+    return f"{question.rstrip('?.')} at {clock}{'?' if question.endswith('?') else ''}"
 
 
 def _same(groups: str) -> dict[str, list[str]]:
