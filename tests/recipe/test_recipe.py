@@ -308,6 +308,17 @@ def test_a_branch_reads_lines_as_the_prompt_that_holds_it_alone(data):
             torch.testing.assert_close(scores[row, branch, : end - 2], alone[0, 0], atol=1e-4, rtol=1e-4)
 
 
+def test_buckets_of_equal_shapes_share_a_pass(data):
+    """The tiny sizes have two buckets of pictures alike, seen in different ways."""
+    batches = {key: {n: torch.from_numpy(a) for n, a in found.items()} for key, found in tiny_examples(data).items()}
+    assert train.shape_of("point", batches["point", 0]) == train.shape_of("point", batches["point", 1])
+    assert train.shape_of("line", batches["line", 0]) != train.shape_of("choice", batches["choice", 0])
+
+
+def tiny_examples(data):
+    return examples(data, Sizes.tiny())
+
+
 def test_few_questions_about_lines_have_no_answer():
     rng = random.Random(0)
     doc = retrieval.Document(["a", "b"], [("here", 0)] * 10 + [("gone", None)] * 10)

@@ -170,9 +170,9 @@ def log_document(
     thesaurus: Thesaurus | None = None,
 ) -> Document:
     """A log of about ``count`` lines with up to ``wanted`` questions; ``held_out`` uses events' last questions, formats
-    that training never sees and no question of training's own wording; ``unseen``, with it, asks about events that
-    training never sees. With ``pairs`` some lines say what nobody wrote questions for, and are asked by what they mean;
-    with ``thesaurus`` words of a line are asked by their meaning."""
+    that training never sees and no question of training's own wording; ``unseen``, with it, asks what was written about
+    events that training never sees. With ``pairs`` some lines say what nobody wrote questions for, and are asked by what
+    they mean; with ``thesaurus`` words of a line are asked by their meaning."""
     values = Values(rng, words)
     formats = HELD_OUT_FORMATS if held_out and rng.random() < 0.3 else FORMATS
     format_name = rng.choice(list(formats))
@@ -220,10 +220,11 @@ def log_document(
         if index is not None or question not in text:
             document.questions.append((reworded(rng, question, 0.0)[:200], index))
     asker = Asker(rng, values, lines, rows, format_name, held_out, thesaurus)
+    ask = asker.in_words if unseen else asker.ask
     for row in asker.order(4 * wanted, unseen=unseen):
         if len(document.questions) >= wanted:
             break
-        if pair := asker.ask(row):
+        if pair := ask(row):
             document.questions.append(pair)
     return document
 
@@ -280,6 +281,10 @@ class Asker:
             (0.10, self.absent),
         )
         return self.rng.choices([way for _, way in ways], [share for share, _ in ways])[0](row)
+
+    def in_words(self, row: Row) -> Pair | None:
+        """A written question about a row, or about what is not there."""
+        return self.absent(row) if self.rng.random() < 0.15 else self.written(row)
 
     def written(self, row: Row) -> Pair | None:
         """What was written for the event, or, of a value that is not there, the same."""
