@@ -171,8 +171,8 @@ def log_document(
 ) -> Document:
     """A log of about ``count`` lines with up to ``wanted`` questions; ``held_out`` uses events' last questions, formats
     that training never sees and no question of training's own wording; ``unseen``, with it, asks what was written about
-    events that training never sees. With ``pairs`` some lines say what nobody wrote questions for, and are asked by what
-    they mean; with ``thesaurus`` words of a line are asked by their meaning."""
+    events that training never sees. With ``pairs`` some lines say what nobody wrote questions for, and are asked by
+    what they mean; with ``thesaurus`` words of a line are asked by their meaning."""
     values = Values(rng, words)
     formats = HELD_OUT_FORMATS if held_out and rng.random() < 0.3 else FORMATS
     format_name = rng.choice(list(formats))
