@@ -63,6 +63,7 @@ class Session:
         self.env = {
             **{k: v for k, v in os.environ.items() if k in ("PATH", "LANG", "TZ")},
             "HOME": str(self.home),
+            "SHELL": "/bin/sh",  # the account's own may be one that ends at once, and a terminal with it
             "DISPLAY": self.display,
             "LANG": "C.UTF-8",
             "XDG_RUNTIME_DIR": str(self.home),
