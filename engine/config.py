@@ -248,8 +248,9 @@ class EngineConfig:
     memory_budget: int | None = None
     """Bytes the engine may hold; None is what is free less the headroom."""
     lookahead: bool | None = None
-    """Whether the next round is launched before the last one's tokens are told. None: on a GPU; on the CPU, which would
-    compute it first, tokens would only come later."""
+    """Whether the next round is launched before the last one's tokens are known, or at least before they are told
+    (``engine.schedule.lookahead``). None: on a GPU; on the CPU, which would compute it first, they would only come
+    later."""
     draft_tokens: int = 0
     """Tokens drafted for each lane and round, 0 to 15."""
     prefill_chunk: int = 1024

@@ -13,6 +13,8 @@ from engine.messages import SamplingParams
 
 GREEDY = 1e-5
 """Temperatures below this are greedy: dividing by them would overflow."""
+MOST = 128
+"""Candidates that the card looks at: ``kernels.fused.sampling.CANDIDATES``' largest."""
 
 
 class Row(Protocol):
@@ -52,9 +54,15 @@ class CardSampler:
         self._numbers = torch.zeros(lanes, 5, dtype=torch.float64, device=device)
         self._places = torch.zeros(2, lanes, dtype=torch.int32, device=device)
         self._results = torch.zeros(lanes, 4, dtype=torch.float64, pin_memory=pinned)
+        self._done = torch.cuda.Event() if pinned else None
 
-    def draw(self, logits: Tensor, lanes: Sequence[int], rows: Sequence[Row], masked: Sequence[bool]) -> list[Drawn]:
-        """One token for each row of logits float32 [B, V]; ``masked`` says whose mask counts. Waits for the card."""
+    def launch(self, logits: Tensor, lanes: Sequence[int], rows: Sequence[Row], masked: Sequence[bool]) -> Tensor:
+        """Begin to choose one token for each row of logits float32 [B, V]; ``masked`` says whose mask counts. One draw
+        at a time: :meth:`collect` comes before the next.
+
+        Returns:
+            int64 [B] on the card: the tokens of rows that turn out decided.
+        """
         from kernels.fused.sampling import CANDIDATES, DIVISOR, MASK, REDUCTION, Settings, sample
 
         count, vocabulary = logits.shape
@@ -63,7 +71,7 @@ class CardSampler:
             for row, held in zip(rows, masked, strict=True)
         ]
         numbers = [_numbers(row, vocabulary) for row in rows]
-        # What was staged for the round before has been taken: its results were waited for.
+        # What was staged for the draw before has been taken: its results were waited for.
         self._numbers_staged[:count] = torch.tensor(numbers, dtype=torch.float64)
         self._places_staged[:, :count] = torch.tensor([list(lanes), flags], dtype=torch.int32)
         self._numbers.copy_(self._numbers_staged, non_blocking=True)
@@ -81,8 +89,15 @@ class CardSampler:
         chosen = sample(logits, settings, candidates=candidates)
         results = torch.cat([chosen.ids[:, None].double(), chosen.report.double()], dim=1)
         self._results[:count].copy_(results, non_blocking=True)
-        if logits.is_cuda:
-            torch.cuda.current_stream().synchronize()
+        if self._done is not None:
+            self._done.record()
+        return chosen.ids
+
+    def collect(self, count: int) -> list[Drawn]:
+        """What became of the ``count`` rows of the last :meth:`launch`. Waits for the draw, not for what was queued
+        behind it."""
+        if self._done is not None:
+            self._done.synchronize()
         return [Drawn(int(token), best, done != 0) for token, best, _, done in self._results[:count].tolist()]
 
 

@@ -14,13 +14,14 @@ import torch
 from torch import Tensor
 
 from engine.messages import EngineError, SamplingParams, TokenLogprob
-from engine.sample.card import GREEDY, CardSampler
+from engine.sample.card import GREEDY, MOST, CardSampler
 from engine.sample.draw import draw
 from engine.sample.guide import Guide
 from engine.sample.logprobs import token_logprobs
 from engine.sample.masks import Masks
 from engine.sample.random import uniform
 from engine.sample.ranking import Ranking
+from engine.sample.spots import Spots
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,21 @@ class Sampled:
     """For rows whose lane asked for them."""
     faults: dict[int, EngineError]
     """Row → what is wrong with its logits."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Tokens that are being chosen: what :meth:`Sampler.finish` needs of :meth:`Sampler.start`."""
+
+    logits: Tensor
+    lanes: Sequence[int]
+    tokens: Tensor
+    """int64 [B] beside the logits: the token of each lane that is :meth:`Sampler.certain`, unless its row turns out
+    faulty."""
+    ids: list[int] | None
+    """The same for all rows; None as long as they are on a card only."""
+    faults: dict[int, EngineError]
+    """Known so far, by row."""
 
 
 @dataclass
@@ -82,6 +98,7 @@ class Sampler:
         """Repetition penalty of what stands in a lane's prompt or answer, else 1."""
         self._reduction = torch.zeros(lanes, vocabulary, device=device)
         """Presence and frequency penalties less biases: what to take off each logit of a lane."""
+        self._divisor_spots, self._reduction_spots = Spots(self._divisor), Spots(self._reduction)
         self._masks = Masks(lanes, vocabulary, device)
         self._never = torch.tensor(float("-inf"), device=device)
         self._lanes: dict[int, _Lane] = {}
@@ -97,7 +114,10 @@ class Sampler:
         if self._card is not None:
             logits = torch.zeros(1, self._divisor.shape[1], device=self._divisor.device)
             for params in (SamplingParams(temperature=0.0), SamplingParams(top_k=20), SamplingParams(top_p=0.9)):
-                self._card.draw(logits, [0], [_Lane(params, 0)], [False])
+                self._card.launch(logits, [0], [_Lane(params, 0)], [False])
+                self._card.collect(1)
+        self._divisor_spots.write([(0, 0, 1.0)])
+        self._reduction_spots.write([(0, 0, 0.0)])
 
     def begin(self, lane: int, params: SamplingParams, prompt_ids: Sequence[int], seed: int) -> None:
         """Start a request on a lane. ``params.seed`` is not looked at: ``seed`` is the one in force."""
@@ -122,6 +142,13 @@ class Sampler:
         guide = self._lanes[lane].guide
         return guide is None or guide.ready(timeout)
 
+    def certain(self, lane: int) -> bool:
+        """Whether the token that a draw leaves beside the logits is final, and the logits are not looked at again: it
+        is greedy, or among few enough that a card looks at them all, and its probability is not asked for."""
+        params = self._lanes[lane].params
+        few = params.temperature < GREEDY or 0 < params.top_k <= min(MOST, self._divisor.shape[1] - 1)
+        return few and params.logprobs is None
+
     def end(self, lane: int) -> None:
         """Forget a lane's request."""
         self._lanes.pop(lane, None)
@@ -145,22 +172,40 @@ class Sampler:
             self._reduction[lane] = saved.reduction.to(self._reduction.device)
 
     def sample(self, logits: Tensor, lanes: Sequence[int], mask: Tensor | None = None) -> Sampled:
-        """Choose one token for each row and count it. Waits for the masks of lanes that are not :meth:`ready`.
+        """Choose one token for each row and count it: :meth:`start` and :meth:`finish` in one."""
+        return self.finish(self.start(logits, lanes, mask))
+
+    def start(self, logits: Tensor, lanes: Sequence[int], mask: Tensor | None = None) -> Draw:
+        """Begin to choose one token for each row. Waits for the masks of lanes that are not :meth:`ready`. What was
+        started is to be finished before anything else is.
 
         Args:
-            logits: float32 [B, V]; not changed.
+            logits: float32 [B, V]; not changed, and not to be changed before :meth:`finish` unless all lanes are
+                :meth:`certain`.
             lanes: the lane of each row, each begun before and named once.
             mask: bool [B, V], the tokens that may be chosen besides what guides allow; None allows all.
         """
         states = [self._lanes[lane] for lane in lanes]
         if self._card is None or mask is not None:
             ids, faults = self._choose(logits, lanes, states, mask)
-        else:
-            ids, faults = self._choose_on_card(self._card, logits, lanes, states)
+            return Draw(logits, lanes, torch.tensor(ids, device=logits.device), ids, faults)
+        guides = {lane: state.guide for lane, state in zip(lanes, states, strict=True) if state.guide is not None}
+        held, broken = self._masks.bring(guides) if guides else ([], {})
+        tokens = self._card.launch(logits, lanes, states, [lane in held for lane in lanes])
+        faults = {row: broken[lane] for row, lane in enumerate(lanes) if lane in broken}
+        return Draw(logits, lanes, tokens, None, faults)
+
+    def finish(self, draw: Draw) -> Sampled:
+        """The tokens of a draw, counted. Waits for it."""
+        states = [self._lanes[lane] for lane in draw.lanes]
+        ids, faults = draw.ids, dict(draw.faults)
+        if ids is None:
+            assert self._card is not None
+            ids = self._collect(self._card, draw, states, faults)
         for row in faults:
             ids[row] = -1
-        self._advance(ids, lanes, states)
-        return Sampled(ids, _asked_logprobs(logits, ids, states), faults)
+        self._advance(ids, draw.lanes, states)
+        return Sampled(ids, _asked_logprobs(draw.logits, ids, states), faults)
 
     def _choose(
         self, logits: Tensor, lanes: Sequence[int], states: Sequence[_Lane], mask: Tensor | None
@@ -180,23 +225,25 @@ class Sampler:
             ids[row] = token
         return ids, faults
 
-    def _choose_on_card(
-        self, card: CardSampler, logits: Tensor, lanes: Sequence[int], states: Sequence[_Lane]
-    ) -> tuple[list[int], dict[int, EngineError]]:
-        """As :meth:`_choose`; rows that the card leaves undecided are chosen there."""
-        guides = {lane: state.guide for lane, state in zip(lanes, states, strict=True) if state.guide is not None}
-        held, broken = self._masks.bring(guides) if guides else ([], {})
-        drawn = card.draw(logits, lanes, states, [lane in held for lane in lanes])
-        faults = {row: _fault(one.best) for row, one in enumerate(drawn) if not abs(one.best) < float("inf")}
-        faults |= {row: broken[lane] for row, lane in enumerate(lanes) if lane in broken}
+    def _collect(
+        self, card: CardSampler, draw: Draw, states: Sequence[_Lane], faults: dict[int, EngineError]
+    ) -> list[int]:
+        """A token for each row of a draw that the card was given; rows that it leaves undecided are chosen here. Adds
+        to ``faults`` what is wrong with a row."""
+        logits, lanes = draw.logits, draw.lanes
+        drawn = card.collect(len(lanes))
+        for row, one in enumerate(drawn):
+            if not abs(one.best) < float("inf"):
+                faults.setdefault(row, _fault(one.best))
         ids = [one.token for one in drawn]
         rest = [row for row, one in enumerate(drawn) if not one.decided and row not in faults]
         if rest:
+            assert not any(self.certain(lanes[row]) for row in rest), "these tokens may be in use already"
             again, wrong = self._choose(logits[rest], [lanes[row] for row in rest], [states[row] for row in rest], None)
             for place, row in enumerate(rest):
                 ids[row] = again[place]
             faults |= {rest[place]: error for place, error in wrong.items()}
-        return ids, faults
+        return ids
 
     def _penalised(self, logits: Tensor, lanes: Sequence[int], states: Sequence[_Lane]) -> Tensor:
         scores = logits
@@ -240,10 +287,8 @@ class Sampler:
                 reductions.append((lane, token, penalty - state.bias.get(token, 0.0)))
             if state.repetition:
                 divisors.append((lane, token, state.params.repetition_penalty))
-        for buffer, changes in ((self._reduction, reductions), (self._divisor, divisors)):
-            if changes:
-                where, which, values = zip(*changes, strict=True)
-                buffer[list(where), list(which)] = torch.tensor(values, device=buffer.device)
+        self._reduction_spots.write(reductions)
+        self._divisor_spots.write(divisors)
 
 
 def _rows(buffer: Tensor, lanes: Sequence[int]) -> Tensor:

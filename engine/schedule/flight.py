@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence as Many
 from dataclasses import dataclass
 
@@ -37,3 +38,23 @@ class Flight:
         if len(rows) == len(self.sequences):
             return self
         return Flight([self.sequences[row] for row in rows], self.logits[rows]) if rows else None
+
+
+class Attempt:
+    """To launch a round before the tokens of the last one are told: a fault is that of those that go on, once they were
+    told of these tokens."""
+
+    def __init__(self) -> None:
+        self.flight: Flight | None = None
+        self._fault: Exception | None = None
+
+    def make(self, launch: Callable[[], Flight]) -> None:
+        try:
+            self.flight = launch()
+        except Exception as fault:
+            self._fault = fault
+
+    def check(self) -> None:
+        """Raises what went wrong, if anything did."""
+        if self._fault is not None:
+            raise self._fault

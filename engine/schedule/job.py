@@ -73,6 +73,15 @@ class Job:
         return len(self.request.prompt) - (not isinstance(self.request, GenerateRequest))
 
     @property
+    def keeps_end(self) -> bool:
+        """Whether the state after its answer is kept."""
+        return bool(self.marks and self.chain)
+
+    @property
+    def stop_strings(self) -> bool:
+        return isinstance(self.request, GenerateRequest) and any(self.request.sampling.stop)
+
+    @property
     def label(self) -> WaitingSnapshot:
         """What panels show of it."""
         request = self.request

@@ -68,6 +68,11 @@ class Lanes:
     def free(self) -> int:
         return self._lanes.count(None)
 
+    @property
+    def spare(self) -> int | None:
+        """A lane that nobody holds: what stands in its state is nobody's."""
+        return self._lanes.index(None) if None in self._lanes else None
+
     def __contains__(self, sequence: Sequence) -> bool:
         return self._lanes[sequence.lane] is sequence
 
@@ -205,7 +210,7 @@ class Lanes:
         """Keep the state after an answer: the next turn of a conversation continues it."""
         job = sequence.job
         answered = sequence.context - len(sequence.prompt)
-        if not job.chain or answered <= 0:
+        if not job.keeps_end or answered <= 0:
             return
         ids = (*sequence.prompt, *sequence.generated[:answered])
         chain = prefix_chain(ids, self._page_size, job.picture_keys)

@@ -4,11 +4,15 @@ All that a round reads of a lane (token, position, page table, state slot) lies 
 addressed by index, and a round of B lanes works on exactly B columns. So the work between :meth:`Round.stage` and the
 sampler is the same sequence of kernels on the same addresses every time. On a card it is captured as one graph a width
 and replayed with one launch.
+
+A round may be launched before the host knows its tokens (``engine.schedule.lookahead`` says when): it then takes them
+from where the draw before left them on the device.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from collections.abc import Sequence as Many
 from dataclasses import dataclass
 
@@ -20,8 +24,31 @@ from engine.model.network import Network
 from engine.schedule.job import Sequence
 
 _log = logging.getLogger(__name__)
-_FIELDS = 5
-"""Of a column: lane, token, rotary position, tokens in its state, pool row."""
+END_IDS = 8
+"""End tokens of a lane that the device looks for; those of a lane that has more are the host's business alone."""
+_FIELDS = 10
+_LANE, _SOURCE, _LIVE, _ENDED = 0, 1, slice(2, 6), slice(6, 10)
+"""Of a column: its lane; which of the tokens that were chosen is its own; slot of its state, rotary position, tokens in
+its state and pool row; the same four when that token ends its lane."""
+_NOWHERE = (0, 0, -1)
+"""Position, tokens and row of a column that leaves nothing behind but in its slot."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One lane's column of a round."""
+
+    sequence: Sequence
+    source: int
+    """The row of its token among those that are taken."""
+    instead: int
+    """The lane whose state is worked on if that token is one of the end tokens, which the host may not know yet: one
+    that nobody holds, or its own where nobody wants its state then."""
+
+
+def columns_of(sequences: Many[Sequence]) -> list[Column]:
+    """Columns of sequences that go on."""
+    return [Column(sequence, row, sequence.lane) for row, sequence in enumerate(sequences)]
 
 
 @dataclass(frozen=True)
@@ -31,6 +58,21 @@ class _Captured:
     """float32 [B, vocabulary], of the newest replay."""
 
 
+class _Stage:
+    """On the host, one column a running lane."""
+
+    def __init__(self, lanes: int, pinned: bool) -> None:
+        self.columns = torch.zeros(_FIELDS, lanes, dtype=torch.int32, pin_memory=pinned)
+        self.tokens = torch.zeros(lanes, dtype=torch.int32, pin_memory=pinned)
+        self.copied = torch.cuda.Event() if pinned else None
+
+    def fill(self, columns: Many[tuple[int, ...]]) -> None:
+        """Once what stood here has been copied."""
+        if self.copied is not None:
+            self.copied.synchronize()
+        self.columns[:, : len(columns)] = torch.tensor(columns, dtype=torch.int32).T
+
+
 class Round:
     """Buffers for ``lanes`` lanes of up to ``pages`` pages each, reserved once."""
 
@@ -38,17 +80,32 @@ class Round:
         self._network = network
         self._lanes = lanes
         device = network.device
-        self._staged = torch.zeros(_FIELDS, lanes, dtype=torch.int32, pin_memory=device.type == "cuda")
-        """On the host, one column a running lane."""
+        pinned = device.type == "cuda"
+        self._stages = [_Stage(lanes, pinned) for _ in range(2)]
+        """Used in turn: a round is staged while the one before may still wait for the device, and so may its copy."""
         self._columns = torch.zeros(_FIELDS, lanes, dtype=torch.int32, device=device)
+        self._chosen = torch.zeros(lanes, dtype=torch.int32, device=device)
+        """The tokens that columns take: those of the last draw, row by row, or those that the host knows."""
+        # Rows of 16 bytes: kernels are compiled for addresses that are multiples of it.
+        self._fed = torch.zeros(4, -(-lanes // 4) * 4, dtype=torch.int32, device=device)
+        """What the kernels read of a column: slot, rotary position, tokens in the state, pool row."""
         self._table = torch.zeros(lanes, pages, dtype=torch.int32, device=device)
         """Pages of every lane, in order."""
+        self._ends = torch.full((lanes, END_IDS), -1, dtype=torch.int32, device=device)
+        """End tokens of every lane, −1 beyond them."""
         self._graphs: dict[int, _Captured] = {}
 
     @property
     def nbytes(self) -> int:
         """Bytes of the buffers on the device."""
-        return self._columns.nbytes + self._table.nbytes
+        buffers = (self._columns, self._chosen, self._fed, self._table, self._ends)
+        return sum(buffer.nbytes for buffer in buffers)
+
+    @property
+    def feeds_itself(self) -> bool:
+        """Whether a round can take its tokens where they were chosen, without the host's looking at them. Plain torch
+        has no column without a lane; on the CPU it does not matter who looks."""
+        return not isinstance(self._network.decoder, Decoder) or self._network.device.type == "cpu"
 
     @property
     def captured(self) -> tuple[int, ...]:
@@ -73,62 +130,119 @@ class Round:
             self._graphs.clear()
             _log.warning("Rounds run kernel by kernel, not as one graph, which is slower: %s", fault)
 
-    def assign(self, lane: int, pages: Many[int]) -> None:
-        """A lane's pages, from now until its next request."""
+    def assign(self, lane: int, pages: Many[int], end_ids: Collection[int] = ()) -> None:
+        """A lane's pages and end tokens, from now until its next request."""
         self._table[lane, : len(pages)] = torch.tensor(pages, dtype=torch.int32)
+        ends = sorted(end_ids) if len(end_ids) <= END_IDS else []
+        self._ends[lane] = torch.tensor(ends + [-1] * (END_IDS - len(ends)), dtype=torch.int32)
 
-    def run(self, sequences: Many[Sequence]) -> Tensor:
-        """Advance every sequence by its newest token. Returns its logits, float32 [B, vocabulary], valid until the
-        next round."""
-        width = self.stage(sequences)
-        captured = self._graphs.get(width)
-        if captured is not None:
-            captured.graph.replay()
-            logits = captured.logits
-        elif isinstance(self._network.decoder, Decoder):
-            logits = self._plain(self._network.decoder, sequences)
-        else:
-            logits = self._eager(width)
-        for sequence in sequences:
-            sequence.context += 1
-        return logits
+    def run(self, columns: Many[Column], tokens: Tensor | None = None) -> Tensor:
+        """Advance every sequence by one token. What is in its state (``context``) is the caller's to count.
 
-    def stage(self, sequences: Many[Sequence]) -> int:
-        """Bring the columns to the device in one copy; returns how many there are.
+        Args:
+            columns: one a sequence.
+            tokens: int64 on the device, a row of the draw each, which need not be known to the host. None: the newest
+                of each sequence.
 
-        What was staged for the round before has been copied: its tokens, which these columns hold, were waited for.
+        Returns:
+            float32 [B, vocabulary], valid until the next round. A sequence that ends with its token has no logits:
+            what stands in its row means nothing.
         """
-        width, size = len(sequences), self._network.kv.page_size
-        columns = [
+        width = self.stage(columns, tokens)
+        if isinstance(self._network.decoder, Decoder):
+            sequences = [column.sequence for column in columns]
+            return self._plain(self._network.decoder, sequences, known=tokens is None)
+        return self._launch(width)
+
+    def rehearse(self) -> None:
+        """Launch a round of an empty lane with a token that stands on the device: a device does it once before the
+        first request. Only for rounds that feed themselves."""
+        self._prepare(1)
+        self._chosen[:1].copy_(torch.zeros(1, dtype=torch.int64, device=self._chosen.device))
+        self._launch(1)
+
+    def stage(self, columns: Many[Column], tokens: Tensor | None = None) -> int:
+        """Bring the columns to the device in one copy, and beside them the tokens where None are given: the newest of
+        each sequence. Returns how many there are.
+        """
+        size = self._network.kv.page_size
+        stage = self._stages[0]
+        self._stages.reverse()
+        fields = [
             (
                 s.lane,
-                s.generated[-1],
-                s.context + s.rope_delta,
-                s.context,
-                s.pages[s.context // size] * size + s.context % size,
+                column.source,
+                *(s.lane, s.context + s.rope_delta, s.context, s.pages[s.context // size] * size + s.context % size),
+                *(column.instead, *_NOWHERE),
             )
-            for s in sequences
+            for column in columns
+            for s in (column.sequence,)
         ]
-        self._staged[:, :width] = torch.tensor(columns, dtype=torch.int32).T
-        self._columns[:, :width].copy_(self._staged[:, :width], non_blocking=True)
-        return width
+        stage.fill(fields)
+        # Whole, since only what is contiguous is copied without a detour.
+        self._columns.copy_(stage.columns, non_blocking=True)
+        if tokens is not None:
+            self._chosen[: len(tokens)].copy_(tokens)
+        else:
+            newest = [column.sequence.generated[-1] for column in columns]
+            stage.tokens[: len(newest)] = torch.tensor(newest, dtype=torch.int32)
+            self._chosen.copy_(stage.tokens, non_blocking=True)
+        if stage.copied is not None:
+            stage.copied.record()
+        return len(fields)
 
-    def _plain(self, decoder: Decoder, sequences: Many[Sequence]) -> Tensor:
-        _, tokens, positions, _, rows = self._columns[:, : len(sequences)].long()
-        runs = [Run(s.lane, column, 1, s.context, s.pages) for column, s in enumerate(sequences)]
-        return decoder.logits(decoder.forward(decoder.embed(tokens), positions.expand(3, -1), runs, rows=rows))
+    def _launch(self, width: int) -> Tensor:
+        captured = self._graphs.get(width)
+        if captured is None:
+            return self._eager(width)
+        captured.graph.replay()
+        return captured.logits
+
+    def _feed(self, width: int) -> tuple[Tensor, Tensor, Tensor]:
+        """(slot, position, past and row of each column; its token; whether that ends its lane): [4, B], [B], [B]."""
+        columns = self._columns[:, :width]
+        tokens = self._chosen.index_select(0, columns[_SOURCE])
+        ended = (self._ends.index_select(0, columns[_LANE]) == tokens[:, None]).any(1)
+        fed = torch.where(ended, columns[_ENDED], columns[_LIVE], out=self._fed[:, :width])
+        return fed, tokens, ended
+
+    def _plain(self, decoder: Decoder, sequences: Many[Sequence], *, known: bool) -> Tensor:
+        """A round of plain torch. Where the tokens are not ``known``, it is on the CPU, which sees who ended: their
+        columns are left out, so that the others have the neighbours that they would have without lookahead, and the
+        same bits."""
+        width = len(sequences)
+        if known:
+            _, positions, _, rows = self._columns[_LIVE, :width]
+            return _forward(decoder, sequences, self._chosen[:width], positions, rows)
+        (_, positions, _, rows), tokens, ended = self._feed(width)
+        live = [row for row, over in enumerate(ended.tolist()) if not over]
+        if len(live) == width:
+            return _forward(decoder, sequences, tokens, positions, rows)
+        logits = torch.zeros(width, self._network.config.text.vocab_size)
+        if live:
+            going = [sequences[row] for row in live]
+            logits[live] = _forward(decoder, going, tokens[live], positions[live], rows[live])
+        return logits
 
     def _eager(self, width: int) -> Tensor:
         from engine.model.fused_decoder import RoundColumns
 
         decoder = self._network.decoder
         assert not isinstance(decoder, Decoder)
-        slots, tokens, positions, past, rows = self._columns[:, :width]
+        (slots, positions, past, rows), tokens, _ = self._feed(width)
         table = self._table.index_select(0, slots)
         return decoder.round(RoundColumns(slots, tokens, positions, past, rows, table))
 
     def _prepare(self, width: int) -> None:
         """Columns of empty lanes, for a pass whose result nobody reads and that writes no keys."""
-        for lane in range(width):
-            self._staged[:, lane] = torch.tensor([lane, 0, 0, 0, -1], dtype=torch.int32)
-        self._columns[:, :width].copy_(self._staged[:, :width])
+        empty = [(lane, lane, *(lane, *_NOWHERE), *(lane, *_NOWHERE)) for lane in range(width)]
+        self._stages[0].fill(empty)
+        self._columns.copy_(self._stages[0].columns)
+        self._chosen.zero_()
+
+
+def _forward(decoder: Decoder, sequences: Many[Sequence], tokens: Tensor, positions: Tensor, rows: Tensor) -> Tensor:
+    """A round of plain torch; ``tokens``, ``positions`` and ``rows`` are int32 [B]. Returns logits [B, vocabulary]."""
+    runs = [Run(s.lane, column, 1, s.context, s.pages) for column, s in enumerate(sequences)]
+    x = decoder.embed(tokens.long())
+    return decoder.logits(decoder.forward(x, positions.long().expand(3, -1), runs, rows=rows.long()))

@@ -46,12 +46,13 @@ from engine.model.network import Network
 from engine.sample.sampler import Sampler, SavedLane
 from engine.schedule.answer import Taken, take
 from engine.schedule.counters import Counters, Pace, Rate
-from engine.schedule.flight import Flight
+from engine.schedule.flight import Attempt, Flight
 from engine.schedule.job import Job, Sequence
 from engine.schedule.lanes import Lanes
+from engine.schedule.lookahead import columns_ahead
 from engine.schedule.policy import Need, Park, Policy, Running, Start, Waiting
 from engine.schedule.prefill import Part, Prefill, VisionCache
-from engine.schedule.round import Round
+from engine.schedule.round import Column, Round, columns_of
 from engine.text.stream import TextStream
 from engine.text.tokenizer import Tokenizer
 
@@ -95,7 +96,21 @@ class Scheduler:
                 self._prefill.warm()
                 self._round_buffers.capture()
                 self._sampler.warm()
+                self._rehearse()
             reserve(self._plan, self._network.device)
+
+    def _rehearse(self) -> None:
+        """See that a round can be launched before its tokens are known. Where it cannot, rounds wait for their tokens,
+        and the log says so."""
+        if not self._lookahead or not self._round_buffers.feeds_itself:
+            return
+        try:
+            self._round_buffers.rehearse()
+            if self._network.device.type == "cuda":
+                torch.cuda.synchronize()
+        except RuntimeError as fault:
+            self._lookahead = False
+            _log.warning("Rounds are launched when the last one's tokens were told, which is slower: %s", fault)
 
     # --- what the outside asks for -------------------------------------------------------------------------
 
@@ -250,7 +265,7 @@ class Scheduler:
     def _begin(self, sequence: Sequence, last: Tensor | None) -> None:
         """``last`` is the residual of the prompt's last column, when all of the prompt was kept."""
         request = sequence.request
-        self._round_buffers.assign(sequence.lane, sequence.pages)
+        self._round_buffers.assign(sequence.lane, sequence.pages, sequence.job.end_ids)
         if isinstance(request, GenerateRequest):
             sampling = request.sampling
             sequence.seed = secrets.randbits(63) if sampling.seed is None else sampling.seed
@@ -279,7 +294,7 @@ class Scheduler:
             if not self.lanes.resume(sequence):
                 return False
         self.policy.remove(request_id)
-        self._round_buffers.assign(sequence.lane, sequence.pages)
+        self._round_buffers.assign(sequence.lane, sequence.pages, sequence.job.end_ids)
         if isinstance(sequence.sampling, SavedLane):
             self._sampler.put_back(sequence.lane, sequence.sampling)
             sequence.sampling = None
@@ -399,54 +414,50 @@ class Scheduler:
         """One token for each of the round that is under way, or else of all that decode. ``alone``: nothing but these
         will want the next step, so that the next round may be launched before anybody is told of the tokens."""
         if flight is None:
-            flight = self._launch(decoding)
+            flight = self._launch(columns_of(decoding))
+            _count(decoding)
             if self._lookahead:
                 self._flight = flight
                 return
         self._sample(flight.sequences, flight.logits, go_on=alone and len(flight.sequences) == len(decoding))
 
-    def _launch(self, sequences: Many[Sequence]) -> Flight:
-        flight = Flight(sequences, self._round_buffers.run(sequences))
+    def _launch(self, columns: Many[Column], tokens: Tensor | None = None) -> Flight:
+        """The next round; ``tokens`` as of ``Round.run``."""
+        flight = Flight([column.sequence for column in columns], self._round_buffers.run(columns, tokens))
         self.counters.rounds += 1
         return flight
 
     def _sample(self, sequences: Many[Sequence], logits: Tensor, *, go_on: bool = False) -> None:
-        """Choose a token for each row. Those whose masks are late keep their logits, and the others go on.
+        """Choose a token for each row and tell it. Those whose masks are late keep their logits, and the others go on.
 
-        With ``go_on`` the next round of those that do not end is launched before their tokens are told, if that is
-        wanted at all: what it costs to tell them, to publish and to admit others passes while the device works.
+        With ``go_on`` and lookahead the next round is launched meanwhile: before the tokens are known where
+        ``engine.schedule.lookahead`` allows it, else before they are told. So what it costs to tell them, to publish
+        and to admit others passes while the device works.
         """
-        until = time.monotonic() + _PATIENCE * self._round_pace.seconds(1)
-        ready = [
-            row
-            for row, sequence in enumerate(sequences)
-            if self._sampler.ready(sequence.lane, max(0.0, until - time.monotonic()))
-        ]
-        if len(ready) < len(sequences):
-            go_on = False
-            for row, sequence in enumerate(sequences):
-                if row not in ready:
-                    sequence.logits = logits[row : row + 1].clone()
-            if not ready:
-                return
-            sequences, logits = [sequences[row] for row in ready], logits[ready]
-        sampled = self._sampler.sample(logits, [s.lane for s in sequences])
+        sequences, logits, late = self._put_late_aside(sequences, logits)
+        if not sequences:
+            return
+        go_on = go_on and self._lookahead and not late
+        draw = self._sampler.start(logits, [s.lane for s in sequences])
+        ahead = go_on and self._round_buffers.feeds_itself
+        columns = columns_ahead(sequences, self._sampler.certain, self.lanes.spare) if ahead else None
+        launched = Attempt()
+        if columns:
+            launched.make(lambda: self._launch(columns, draw.tokens))
+        sampled = self._sampler.finish(draw)
         now = time.monotonic()
         self.counters.tokens_generated += len(sequences)
         self.decode_rate.add(now, len(sequences))
-        taken: list[Taken | EngineError] = [
+        taken = [
             sampled.faults[row] if row in sampled.faults else take(sequence, sampled.ids[row])
             for row, sequence in enumerate(sequences)
         ]
-        fault: Exception | None = None
-        if go_on and self._lookahead:
-            staying = [
-                s for s, new in zip(sequences, taken, strict=True) if isinstance(new, Taken) and new.reason is None
-            ]
-            try:
-                self._flight = self._launch(staying) if staying else None
-            except Exception as error:  # of those that go on, once they were told of these tokens
-                fault = error
+        staying = [s for s, new in zip(sequences, taken, strict=True) if isinstance(new, Taken) and new.reason is None]
+        if go_on and columns is None and staying:
+            launched.make(lambda: self._launch(columns_of(staying)))
+        if go_on:
+            self._flight = launched.flight
+            _count(staying)
         for sequence, new, logprob in zip(sequences, taken, sampled.logprobs, strict=True):
             if isinstance(new, EngineError):
                 self._fail(sequence, new)
@@ -455,8 +466,22 @@ class Scheduler:
                 sequence.first_token = now
             sequence.active = now
             self._tell(sequence, new, logprob)
-        if fault is not None:
-            raise fault
+        launched.check()
+
+    def _put_late_aside(self, sequences: Many[Sequence], logits: Tensor) -> tuple[Many[Sequence], Tensor, bool]:
+        """(those whose tokens can be chosen now, their logits, whether there are others)."""
+        until = time.monotonic() + _PATIENCE * self._round_pace.seconds(1)
+        ready = [
+            row
+            for row, sequence in enumerate(sequences)
+            if self._sampler.ready(sequence.lane, max(0.0, until - time.monotonic()))
+        ]
+        if len(ready) == len(sequences):
+            return sequences, logits, False
+        for row, sequence in enumerate(sequences):
+            if row not in ready:
+                sequence.logits = logits[row : row + 1].clone()
+        return [sequences[row] for row in ready], logits[ready], True
 
     def _sample_late(self, wait: float = 0.0) -> None:
         """Choose the tokens of sequences whose masks have come since; ``wait`` seconds at most for the first."""
@@ -535,3 +560,9 @@ class Scheduler:
         if sequence in self.lanes and isinstance(sequence.request, GenerateRequest):
             self._sampler.end(sequence.lane)
         self.lanes.give_back(sequence)
+
+
+def _count(sequences: Many[Sequence]) -> None:
+    """These are in a round that was launched."""
+    for sequence in sequences:
+        sequence.context += 1

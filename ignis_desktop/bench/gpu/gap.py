@@ -127,11 +127,11 @@ def _noted(engine: WatchedEngine) -> Iterator[list[tuple[float, int]]]:
     def note(scheduler: Scheduler) -> None:
         run = scheduler._round_buffers.run
 
-        def noted(sequences: Sequence[Any]) -> Any:
-            begun.append((time.perf_counter(), len(sequences)))
-            return run(sequences)
+        def noted(columns: Sequence[Any], *tokens: Any) -> Any:
+            begun.append((time.perf_counter(), len(columns)))
+            return run(columns, *tokens)
 
-        scheduler._round_buffers.run = noted  # type: ignore[method-assign]
+        scheduler._round_buffers.run = noted  # type: ignore[assignment,method-assign]
 
     engine.on_thread(note)
     try:
@@ -184,7 +184,8 @@ def watch_rounds(phases: Phases, engine: WatchedEngine, scheduler: Scheduler) ->
     for name, owner, attribute in (
         ("staging", rounds, "stage"),
         (DECODER, rounds, "run"),
-        ("sampling", scheduler._sampler, "sample"),
+        ("sampling", scheduler._sampler, "start"),
+        ("sampling", scheduler._sampler, "finish"),
         ("text", TextStream, "push"),
         ("emitting", Stream, "put"),
         ("publishing", engine, "_publish"),

@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.messages import SamplingParams
+from engine.sample.card import MOST
 from engine.sample.sampler import Sampler
+from kernels.fused.sampling import CANDIDATES
 from tests.engine.sample.test_sampler import PARAMS, logits_like_a_model
 
 
@@ -76,3 +78,32 @@ def test_a_mask_from_outside_is_taken_too() -> None:
     for sampler in both(1, 200):
         sampler.begin(0, SamplingParams(temperature=1.5), [], seed=9)
         assert {sampler.sample(torch.randn(1, 200), [0], mask=allowed).ids[0] % 50 for _ in range(20)} == {3}
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 1000), st.integers(8, 700), st.lists(ANY, min_size=1, max_size=6))
+def test_what_is_certain_is_there_before_anybody_waits(
+    seed: int, vocabulary: int, mixture: list[SamplingParams]
+) -> None:
+    """And every greedy lane, and every one with few candidates, is certain unless its probabilities are asked for."""
+    lanes = list(range(len(mixture)))
+    for sampler in both(8, vocabulary):
+        for lane, params in zip(lanes, mixture, strict=True):
+            sampler.begin(lane, params, [1, 2, 5], seed + lane)
+        certain = [sampler.certain(lane) for lane in lanes]
+        for params, sure in zip(mixture, certain, strict=True):
+            few = params.temperature == 0.0 or 0 < params.top_k < min(vocabulary, MOST + 1)
+            assert sure == (few and params.logprobs is None)
+        for step in range(3):
+            draw = sampler.start(logits_like_a_model(seed + step, len(mixture), vocabulary), lanes)
+            tokens = draw.tokens.tolist()
+            if all(certain):
+                draw.logits.fill_(float("nan"))  # the next round may overwrite them
+            found = sampler.finish(draw).ids
+            assert [t for t, sure in zip(tokens, certain, strict=True) if sure] == [
+                t for t, sure in zip(found, certain, strict=True) if sure
+            ]
+
+
+def test_the_card_looks_at_as_many_candidates_as_are_said_to_be_certain() -> None:
+    assert CANDIDATES[-1] == MOST

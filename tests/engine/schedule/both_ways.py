@@ -4,24 +4,50 @@ requests run with and without lookahead."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from collections.abc import Sequence as Many
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from engine import Engine
 from engine.checks import check_request
 from engine.config import EngineConfig
 from engine.memory.stored import StoredState
-from engine.messages import Event, Failed, Finished, GenerateRequest, TokenLogprob, Tokens
+from engine.messages import Event, Failed, Finished, GenerateRequest, Prompt, TokenLogprob, Tokens
 from engine.sample.guide import Guide
 from engine.schedule.job import Sequence
+from engine.schedule.round import Column
 from engine.schedule.scheduler import Scheduler
 from engine.stream import Stream
+from tests.engine.requests import GREEDY, generation
 
 At = tuple[str, int, Callable[["Stepped"], object]]
 """(request, tokens told of it, what happens then), between two steps."""
+PENALISED: dict[str, Any] = {
+    "temperature": 1.1,
+    "top_k": 20,
+    "seed": 5,
+    "repetition_penalty": 1.3,
+    "presence_penalty": 0.7,
+    "frequency_penalty": 0.2,
+    "logit_bias": ((3, 4.0), (9, -3.0)),
+    "ignore_eos": True,
+}
+"""All that the sampler counts, with a cut that bounds what is looked at."""
+DIVERSE: dict[str, Any] = {**GREEDY, "repetition_penalty": 1.5}
+"""The most likely token, but hardly one twice."""
+
+
+def ids(length: int, start: int = 0) -> tuple[int, ...]:
+    return tuple((start * 31 + n * 7 + n * n * 3) % 250 for n in range(length))
+
+
+def kept(length: int, start: int = 0) -> Prompt:
+    """A prompt of a conversation: the state at its end is kept, and that after the answer."""
+    return Prompt(ids(length, start), marks=(length,))
 
 
 @dataclass
@@ -55,7 +81,17 @@ class Stepped:
         self.streams: dict[str, Stream] = {}
         self.told: dict[str, Told] = {}
         self.flights: list[tuple[str, ...]] = []
-        """Of every step that left a round under way: whose."""
+        """Of every step: whose round it left under way."""
+        self.ahead: list[tuple[str, ...]] = []
+        """Of every round that was launched before its tokens were known: whose."""
+        run = self.scheduler._round_buffers.run
+
+        def noted(columns: Many[Column], tokens: Tensor | None = None) -> Tensor:
+            if tokens is not None:
+                self.ahead.append(tuple(column.sequence.id for column in columns))
+            return run(columns, tokens)
+
+        self.scheduler._round_buffers.run = noted  # type: ignore[method-assign]
 
     def ask(self, *requests: GenerateRequest) -> None:
         for request in requests:
@@ -112,6 +148,22 @@ def both_ways(
         assert any(world.flights) == lookahead
         found.append(world)
     return found[0], found[1]
+
+
+def ended_by_ids(
+    folder: Path, prompts: list[Prompt], options: dict[str, Any], at: list[int], **config: Any
+) -> list[GenerateRequest]:
+    """Requests whose answers end with about their ``at``-th token, which nobody knows before."""
+    dry = Stepped(folder, False, **config)
+    dry.ask(*[generation(p, name=f"d{n}", max_tokens=max(at) + 30, **options) for n, p in enumerate(prompts)])
+    dry.run()
+    requests = []
+    for number, (prompt, told) in enumerate(zip(prompts, dry.told.values(), strict=True)):
+        end = next(
+            token for place, token in enumerate(told.ids) if place >= at[number] and token not in told.ids[:place]
+        )
+        requests.append(generation(prompt, name=f"r{number}", max_tokens=60, stop_ids=(end,), **options))
+    return requests
 
 
 def assert_same(plain: Stepped, ahead: Stepped) -> None:

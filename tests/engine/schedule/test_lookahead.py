@@ -7,39 +7,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch import Tensor
 
-from engine.messages import GenerateRequest, Guidance, Prompt
+from engine.messages import Guidance, Prompt
+from engine.model.decoder import Decoder
+from engine.schedule.round import END_IDS
 from engine.text.grammar import answer_grammar
 from tests.engine.requests import GREEDY, generation
 from tests.engine.schedule.both_ways import (
+    DIVERSE,
+    PENALISED,
     At,
     Stepped,
     assert_same,
     assert_same_kept,
     both_ways,
+    ended_by_ids,
+    ids,
+    kept,
     masks_are_never_late,
 )
-
-PENALISED: dict[str, Any] = {
-    "temperature": 1.1,
-    "top_k": 20,
-    "seed": 5,
-    "repetition_penalty": 1.3,
-    "presence_penalty": 0.7,
-    "frequency_penalty": 0.2,
-    "logit_bias": ((3, 4.0), (9, -3.0)),
-    "ignore_eos": True,
-}
-"""All that the sampler counts, with a cut that bounds what is looked at."""
-
-
-def ids(length: int, start: int = 0) -> tuple[int, ...]:
-    return tuple((start * 31 + n * 7 + n * n * 3) % 250 for n in range(length))
-
-
-def kept(length: int, start: int = 0) -> Prompt:
-    """A prompt of a conversation: the state at its end is kept, and that after the answer."""
-    return Prompt(ids(length, start), marks=(length,))
 
 
 @pytest.fixture(scope="module")
@@ -62,25 +49,10 @@ def test_what_the_sampler_counts(folder: Path, others: dict[str, Any], logprobs:
         generation(ids(20, n), name=f"r{n}", max_tokens=30, logprobs=logprobs, **option)
         for n, option in enumerate(options)
     ]
-    assert_same(*both_ways(folder, requests))
-
-
-DIVERSE: dict[str, Any] = {**GREEDY, "repetition_penalty": 1.5}
-"""The most likely token, but hardly one twice."""
-
-
-def ended_by_ids(folder: Path, prompts: list[Prompt], options: dict[str, Any], at: list[int]) -> list[GenerateRequest]:
-    """Requests whose answers end with about their ``at``-th token, which nobody knows before."""
-    dry = Stepped(folder, False)
-    dry.ask(*[generation(p, name=f"d{n}", max_tokens=max(at) + 30, **options) for n, p in enumerate(prompts)])
-    dry.run()
-    requests = []
-    for number, (prompt, told) in enumerate(zip(prompts, dry.told.values(), strict=True)):
-        end = next(
-            token for place, token in enumerate(told.ids) if place >= at[number] and token not in told.ids[:place]
-        )
-        requests.append(generation(prompt, name=f"r{number}", max_tokens=60, stop_ids=(end,), **options))
-    return requests
+    plain, ahead = both_ways(folder, requests)
+    assert_same(plain, ahead)
+    # One that the host may have to draw, or whose logits it reads, holds back its neighbours too.
+    assert bool(ahead.ahead) == (others == {"temperature": 0.0} and logprobs is None)
 
 
 @pytest.mark.parametrize("options", [DIVERSE, PENALISED])
@@ -88,12 +60,15 @@ def ended_by_ids(folder: Path, prompts: list[Prompt], options: dict[str, Any], a
 def test_end_tokens_come_unforeseen_and_what_is_kept_ends_before_them(
     folder: Path, options: dict[str, Any], lanes: int
 ) -> None:
-    """On all lanes, and with one to spare."""
+    """On all lanes, when nobody's state can be worked on instead until one is free, and with one to spare."""
     prompts = [kept(70 + n, n) for n in range(3)]
     requests = ended_by_ids(folder, prompts, options, [5, 9, 14])
     plain, ahead = both_ways(folder, requests, lanes=lanes)
     assert_same(plain, ahead)
     assert all(told.end[0] == "stop" for told in plain.told.values())  # type: ignore[index]
+    everybody = ("r0", "r1", "r2")
+    assert (everybody in ahead.ahead) == (lanes == 4)
+    assert any(0 < len(names) < 3 for names in ahead.ahead)
     tokens = sorted(state.tokens for state in ahead.kept().values())
     assert len(tokens) == 6
     written = [len(told.ids) for told in ahead.told.values()]
@@ -126,6 +101,9 @@ def test_stop_strings(folder: Path, prompt: Prompt) -> None:
     plain, ahead = both_ways(folder, requests)
     assert_same(plain, ahead)
     assert plain.told["stopped"].end[:2] == ("stop", stop)  # type: ignore[index]
+    # Only the host sees them, and a state that is kept must not have gone beyond them.
+    assert any("stopped" in names for names in ahead.ahead) == (not prompt.marks)
+    assert ("free",) in ahead.ahead
 
 
 def test_answers_held_to_something_beside_free_ones(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +117,9 @@ def test_answers_held_to_something_beside_free_ones(folder: Path, monkeypatch: p
         generation(ids(10, 3), name="budget", guidance=Guidance(thinking_budget=6), **hot),
         generation(ids(12, 4), name="free", **{**hot, "ignore_eos": True}),
     ]
-    assert_same(*both_ways(folder, requests))
+    plain, ahead = both_ways(folder, requests)
+    assert_same(plain, ahead)
+    assert ("held", "held and kept", "budget", "free") in ahead.ahead
 
 
 def happening(name: str, tokens: int, what: str) -> At:
@@ -166,8 +146,26 @@ def test_a_parked_agent_goes_on_bit_for_bit(folder: Path, tokens: int) -> None:
     for request in (agent, replace(agent, sampling=replace(agent.sampling, logprobs=None))):
         plain, ahead = both_ways(folder, [request], [happening("agent", tokens, "park")], lanes=2)
         assert_same(plain, ahead)
+        assert bool(ahead.ahead) == (request.sampling.logprobs is None)
         reuse = ahead.scheduler.lanes.keeper.figures()
         assert (reuse.parks, reuse.resumes) == (1, 1)
+
+
+@pytest.mark.parametrize("logprobs", [None, 2])
+@pytest.mark.parametrize("tokens", [1, 2, 9])
+def test_who_makes_room_takes_the_round_under_way_along(folder: Path, tokens: int, logprobs: int | None) -> None:
+    """Its token is chosen when it has a lane again, long after."""
+
+    def person(world: Stepped) -> None:
+        world.ask(generation(kept(90, 3), name="person", max_tokens=15, **GREEDY))
+
+    options = {**PENALISED, "request_class": "agent", "max_tokens": 25, "logprobs": logprobs}
+    agent = generation(kept(70, 1), name="agent", **options)
+    plain, ahead = both_ways(folder, [agent], [("agent", tokens, person)], lanes=1)
+    assert_same(plain, ahead)
+    assert [len(told.ids) for told in ahead.told.values()] == [25, 15]
+    reuse = ahead.scheduler.lanes.keeper.figures()
+    assert (reuse.parks, reuse.resumes) == (1, 1)
 
 
 def test_lanes_are_left_and_taken_between_rounds(folder: Path) -> None:
@@ -189,6 +187,17 @@ def test_prompts_are_read_between_rounds(folder: Path) -> None:
     assert plain.kept().keys() == ahead.kept().keys()
 
 
+def test_who_needs_no_prompt_read_begins_beside_a_round_under_way(folder: Path) -> None:
+    def again(world: Stepped) -> None:
+        world.ask(generation(kept(70), name="again", max_tokens=12, **DIVERSE))
+
+    requests = [generation(kept(70), name="first", max_tokens=20, **DIVERSE)]
+    plain, ahead = both_ways(folder, requests, [("first", 5, again)])
+    assert ahead.told == plain.told
+    assert ahead.told["again"].ids == ahead.told["first"].ids[:12]
+    assert ahead.told["again"].end[2].cached_tokens == 70  # type: ignore[index]
+
+
 def test_a_context_is_filled_to_its_last_token(folder: Path) -> None:
     plain, ahead = both_ways(folder, [generation(ids(250), name="full", **GREEDY)], max_context=256)
     assert_same(plain, ahead)
@@ -196,9 +205,11 @@ def test_a_context_is_filled_to_its_last_token(folder: Path) -> None:
 
 
 def test_rounds_follow_one_another_without_a_step_between(folder: Path) -> None:
-    """Once it decodes alone, every step but the last leaves a round under way."""
+    """Once it decodes, every step leaves a round under way, launched before the tokens are known; what its last round
+    would give is known to be unwanted."""
     _, ahead = both_ways(folder, [generation(ids(9), name="one", max_tokens=12, **GREEDY)])
     assert ahead.flights == [(), *[("one",)] * 11, ()]
+    assert ahead.ahead == [("one",)] * 10
 
 
 def test_states_in_the_air_are_not_kept(folder: Path) -> None:
@@ -213,3 +224,58 @@ def test_states_in_the_air_are_not_kept(folder: Path) -> None:
     assert seen == [(4, 12), (4, 12)]
     plain, ahead = both_ways(folder, [generation(kept(66), name="r", max_tokens=12, **GREEDY)])
     assert_same_kept(plain, ahead)
+
+
+def test_more_end_tokens_than_the_device_looks_for(folder: Path) -> None:
+    many = tuple(range(240, 240 + END_IDS + 1))
+    requests = [generation(kept(70), name="many", max_tokens=12, stop_ids=many, **DIVERSE)]
+    plain, ahead = both_ways(folder, requests)
+    assert_same(plain, ahead)
+    assert not ahead.ahead
+    requests = [generation(ids(70), name="many", max_tokens=12, stop_ids=many, **DIVERSE)]
+    plain, ahead = both_ways(folder, requests)
+    assert_same(plain, ahead)
+    assert ahead.ahead, "nobody wants the state"
+
+
+def test_logits_that_are_no_numbers_end_their_own_request(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logits = Decoder.logits
+
+    def poisoned(decoder: Decoder, hidden: Tensor) -> Tensor:
+        found = logits(decoder, hidden)
+        if len(found) == 2:
+            found[1] = float("nan")
+        return found
+
+    monkeypatch.setattr(Decoder, "logits", poisoned)
+
+    def second(world: Stepped) -> None:
+        world.ask(generation(kept(80), name="poisoned", max_tokens=12, **GREEDY))
+
+    requests = [generation(kept(70), name="healthy", max_tokens=20, **GREEDY)]
+    plain, ahead = both_ways(folder, requests, [("healthy", 4, second)])
+    assert ahead.told == plain.told
+    assert "NaN" in str(ahead.told["poisoned"].end)
+    assert len(ahead.told["healthy"].ids) == 20
+
+
+def test_a_round_that_fails_ends_those_in_it_after_their_tokens(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fault comes a token later than it is computed: what was chosen before is told."""
+    forward = Decoder.forward
+
+    def failing(decoder: Decoder, x: Tensor, positions: Tensor, runs: Any, **options: Any) -> Tensor:
+        if runs[0].length == 1 and runs[0].past == 15:
+            raise RuntimeError("no luck")
+        return forward(decoder, x, positions, runs, **options)
+
+    monkeypatch.setattr(Decoder, "forward", failing)
+    requests = [generation(ids(9, n), name=f"r{n}", max_tokens=20, **GREEDY) for n in range(2)]
+    plain, ahead = both_ways(folder, requests)
+    assert_same(plain, ahead)
+    assert {len(told.ids) for told in ahead.told.values()} == {7}
+    assert "no luck" in str(ahead.told["r0"].end)
+    for world in (plain, ahead):
+        world.ask(generation(ids(20), name="after", max_tokens=4, **GREEDY))
+        world.run()
+    assert_same(plain, ahead)
+    assert len(ahead.told["after"].ids) == 4

@@ -1,0 +1,151 @@
+"""What looking ahead is worth on this machine, and whether it changes anything.
+
+    python -m tests.bench.lookahead MODEL [--tokens 300] [--device cuda] [--threads N]
+
+The same requests with every round launched after the last one's tokens were told ("after"), after they are known
+("early") and before ("ahead"), in turn; beside them the bare replay of the round's graph. Tokens must be the same, and
+so must be what the next turn of a conversation makes of the state that was kept after an answer that ended unforeseen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from engine import Engine
+from engine.messages import Failed, Finished, GenerateRequest, Prompt, SamplingParams, TokenLogprob, Tokens
+from engine.schedule.round import Round
+from engine.schedule.scheduler import Scheduler
+
+WAYS = {"after": (False, False), "early": (True, False), "ahead": (True, True)}
+"""Lookahead; rounds may take their tokens on the device."""
+GREEDY: dict[str, Any] = {"temperature": 0.0}
+SAMPLED: dict[str, Any] = {"temperature": 0.8, "top_k": 20, "top_p": 0.95, "presence_penalty": 1.0, "seed": 7}
+REPEATS = 3
+PROMPT = 96
+
+
+class Open(Engine):
+    """An engine whose scheduler can be reached."""
+
+    scheduler: Scheduler
+
+    def _load(self) -> Scheduler:
+        self.scheduler = super()._load()
+        return self.scheduler
+
+    def go(self, way: str) -> None:
+        """While nothing runs."""
+        self.scheduler._lookahead, on_device = WAYS[way]
+        Round.feeds_itself = property(lambda _: on_device)  # type: ignore[method-assign,assignment]
+        self.scheduler.lanes.keeper.clear()
+
+    def ask(self, requests: Sequence[GenerateRequest]) -> list[tuple[list[int], list[TokenLogprob], Finished]]:
+        found = []
+        for stream in self.submit_all(requests):
+            if isinstance(stream, Exception):
+                raise stream
+            ids, logprobs = list[int](), list[TokenLogprob]()
+            for event in stream:
+                if isinstance(event, Tokens):
+                    ids += event.ids
+                    logprobs += event.logprobs
+                elif isinstance(event, Failed):
+                    raise event.error
+                elif isinstance(event, Finished):
+                    found.append((ids, logprobs, event))
+        return found
+
+
+def request(name: str, prompt: Prompt, tokens: int, **options: Any) -> GenerateRequest:
+    params = SamplingParams(**{"max_tokens": tokens, "ignore_eos": True, **options})
+    return GenerateRequest(name, prompt, params, client="bench")
+
+
+def prompt(lane: int, *, marked: bool = False) -> Prompt:
+    ids = tuple((lane * 31 + n * 7 + n * n * 3) % 250 for n in range(PROMPT))
+    return Prompt(ids, marks=(PROMPT,) if marked else ())
+
+
+def bare(engine: Open, lanes: int) -> float | None:
+    """Milliseconds of one replay; None where rounds are not captured."""
+    captured = engine.scheduler._round_buffers._graphs.get(lanes)
+    if captured is None:
+        return None
+    times = []
+    for _ in range(10):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        for _ in range(4):
+            captured.graph.replay()
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end) / 4)
+    return statistics.median(times)
+
+
+def rounds(engine: Open, lanes: int, tokens: int, options: dict[str, Any]) -> bool:
+    """One line of the table. Returns whether all ways wrote the same."""
+    times: dict[str, list[float]] = {way: [] for way in WAYS}
+    written: dict[str, list[list[int]]] = {}
+    for _ in range(REPEATS):
+        for way in WAYS:
+            engine.go(way)
+            answers = engine.ask([request(f"r{n}", prompt(n), tokens, **options) for n in range(lanes)])
+            written[way] = [ids for ids, _, _ in answers]
+            times[way].append(1e3 * max(end.decode_seconds for _, _, end in answers) / (tokens - 1))
+    same = written["after"] == written["early"] == written["ahead"]
+    floor = bare(engine, lanes)
+    line = []
+    for way, found in times.items():
+        time = statistics.median(found)
+        gap = "" if floor is None else f" (gap {time - floor:.2f} = {1 - floor / time:.1%})"
+        line.append(f"{way} {time:.3f} ms{gap}")
+    if floor is not None:
+        line.append(f"replay {floor:.3f} ms")
+    what = f"{lanes} lanes, {'sampled' if 'seed' in options else 'greedy'}"
+    print(f"{what}: {', '.join(line)}{'' if same else '; NOT THE SAME TOKENS'}", flush=True)
+    return same
+
+
+def turns(engine: Open) -> bool:
+    """An answer that ends with a token nobody foresaw, and what the next turn computes from the state kept after it."""
+    engine.go("after")
+    ((ids, _, _),) = engine.ask([request("dry", prompt(1), 40, **SAMPLED)])
+    stop = next(token for place, token in enumerate(ids) if place >= 15 and token not in ids[:place])
+    found = {}
+    for way in WAYS:
+        engine.go(way)
+        ((ids, _, end),) = engine.ask([request("turn", prompt(1, marked=True), 60, stop_ids=(stop,), **SAMPLED)])
+        following = Prompt((*prompt(1).ids, *ids, *prompt(2).ids), marks=(PROMPT,))
+        ((more, logprobs, last),) = engine.ask([request("next", following, 20, logprobs=3, **GREEDY)])
+        found[way] = ids, end.reason, more, logprobs, last.usage.cached_tokens
+    same = found["after"] == found["early"] == found["ahead"]
+    print(f"the next turn starts from {found['ahead'][4]} tokens:", "the same" if same else f"NOT THE SAME: {found}")
+    return same
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("--tokens", type=int, default=300)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--threads", type=int, default=None)
+    given = parser.parse_args()
+    engine = Open.load(given.model, device=given.device, threads=given.threads)
+    try:
+        lanes = engine.config.lanes
+        same = [rounds(engine, count, given.tokens, options) for count in (1, lanes) for options in (GREEDY, SAMPLED)]
+        return 0 if all([*same, turns(engine)]) else 1
+    finally:
+        engine.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
