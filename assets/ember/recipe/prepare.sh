@@ -157,8 +157,8 @@ pages() {
 }
 
 qt() {
-    QT_QPA_PLATFORM=offscreen QT_LOGGING_RULES=default.warning=false screens qt "$data/shards/qt-$seed.tar" --pack "$data/screens.pack" \
-        --n "${WINDOWS:-250}" --seed "$seed"
+    QT_QPA_PLATFORM=offscreen QT_LOGGING_RULES=default.warning=false screens qt "$data/shards/qt-$seed.tar" \
+        --pack "$data/screens.pack" --n "${WINDOWS:-250}" --seed "$seed"
 }
 
 programs() {
