@@ -197,7 +197,8 @@ def test_any_text_may_be_a_parameter_and_is_read_back(words: Vocabulary, value: 
     schema = parameters(a=TEXT)
     tokens = words.tokenizer.encode(xml(("a", value)), allow_special=False)
     text = words.tokenizer.decode(tokens)  # this vocabulary lacks rare characters
-    assume("</parameter>" not in text.removesuffix("\n</parameter>\n</function>\n</tool_call>"))
+    inside = text.removesuffix("\n</parameter>\n</function>\n</tool_call>")
+    assume("</parameter>" not in inside and "</function>" not in inside)  # what may end a value is never in one
     matcher = words.grammars.matcher(answer_grammar(words.tokenizer, tools={"f": schema}, form="xml"))
     assert accepts(words, matcher, text)
     ((_, arguments),) = calls_of(text, {"f": schema})
