@@ -37,7 +37,7 @@ def write(folder: Path, entry: dict[str, Any] | None = None, **top: object) -> P
 
 
 def test_a_list_is_read(tmp_path: Path) -> None:
-    lists = read_heads(write(tmp_path, {"nothing": "before", "found_threshold": 0.4}))
+    lists = read_heads(write(tmp_path, {"nothing": "before", "found_threshold": 0.4, "near": 1.5}))
     readout = lists.readouts["point"]
     assert (lists.model, lists.weights, lists.source) == ("M", HASH, "S")
     assert readout.heads == ((3, 0), (3, 2), (1, 1))
@@ -45,6 +45,8 @@ def test_a_list_is_read(tmp_path: Path) -> None:
     assert readout.prompt == ("<|im_start|>", "user\n", "{image}", "{query}", "<|point|>")
     assert (readout.scale, readout.cell, readout.nothing, readout.found_threshold) == (0.25, 32, "before", 0.4)
     assert (readout.anchor, readout.baseline, readout.max_keys, readout.fallback) == (None, None, None, None)
+    assert (readout.words, readout.near) == (6, 1.5)
+    assert read_heads(write(tmp_path)).readouts["point"].near == 0
 
 
 def test_how_boxes_and_second_looks_are_read(tmp_path: Path) -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from engine.answers.fold.fold import fold
 from engine.answers.fold.source import Source
+from engine.answers.locate import locate, run
 from engine.answers.locate.corpus import LogCorpus
 from engine.answers.locate.lexical import blocks_of, rarity
 from engine.answers.locate.likely import FIRST, FRAME, GRAVE, likely
 from engine.answers.locate.near import SAME, Floats, nearness
-from engine.answers.locate.vectors import PIECES, WordVectors
+from engine.answers.locate.vectors import PIECES, WordVectors, word_vectors
 from engine.text.tokenizer import Tokenizer
+from tests.conftest import LoadTiny
 from tests.tiny import EMBER
 
 
@@ -93,6 +96,41 @@ def test_an_event_counts_more_than_its_frames() -> None:
     gain = GRAVE * 3
     expected = [0, FIRST * 3 + gain, FRAME * 2, FRAME * 1, 3, 2, gain]
     assert found.tolist() == pytest.approx(expected, rel=1e-5)
+
+
+def test_of_a_trace_the_cause_is_read_with_its_first_line() -> None:
+    with Source(LOG) as source:
+        corpus = LogCorpus(fold(source))
+        assert corpus.shown(1) == "10:00:01 ERROR request failed ValueError: refused"
+        assert [corpus.shown(unit) for unit in (0, 2, 4, 5)] == [LOG.split("\n")[unit] for unit in (0, 2, 4, 5)]
+    java = "10:00:00 ERROR failed\njava.io.IOException: full\n\tat A.b(A.java:1)\nCaused by: X: y\n\tat C.d(C.java:2)\n"
+    with Source(java + "10:00:01 INFO on\n") as source:
+        assert LogCorpus(fold(source)).shown(0) == "10:00:00 ERROR failed java.io.IOException: full Caused by: X: y"
+
+
+def test_near_words_are_looked_for_where_the_head_list_says_so(
+    load_tiny: LoadTiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the tiny model's random embedding no two words are near, so that a word's own row comes first."""
+    asked: list[str] = []
+    real = run.nearness
+
+    def counted(blocks: Iterable[bytes], segments: int, question: str, vectors: WordVectors) -> Floats:
+        asked.append(question)
+        return real(blocks, segments, question, vectors)
+
+    monkeypatch.setattr(run, "nearness", counted)
+    tiny = load_tiny()
+    text = "".join(f"10:00:{n:02} INFO {'kernel' if n == 7 else 'nginx'} is well\n" for n in range(30))
+    for near in (0.0, 1.0):
+        readout = replace(tiny.loaded.heads.readouts["line"], near=near, words=1000.0)
+        monkeypatch.setattr(run, "readout_for", lambda *_, readout=readout: (readout, ""))
+        assert locate(tiny, text, "What of the kernel?", kind="log").line == 8
+    assert asked == ["What of the kernel?"]
+    assert word_vectors(tiny) is word_vectors(tiny)
+    monkeypatch.setattr(run, "WITHIN", 10)
+    locate(tiny, text, "What of the kernel?", kind="log")
+    assert len(asked) == 1  # every word of a long text would have to be looked at
 
 
 def test_a_log_without_rows_stays_as_it_is() -> None:
