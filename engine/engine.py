@@ -341,6 +341,7 @@ class Engine:
         scheduler = Scheduler(network, loaded.tokenizer, self.config, layout, self._disk)
         if device.type == "cuda":
             self._board.enter("loading", "preparing the card", progress=None)
+            network.prepare(self.config.prefill_chunk)
             scheduler.prepare()
         self._keeper = scheduler.lanes.keeper
         self._loaded = loaded

@@ -61,6 +61,11 @@ def round_bytes(lanes: int, pages: int, columns: int) -> int:
     return lanes * (pages * 4 + 64 + columns * 5 * 8)
 
 
+PADDED = (16, 32, 64, 128, 256, 384, 512)
+"""Columns that chunks of one run are padded to on a card, so that they can be replayed as graphs: where a kernel for
+more columns begins, and then by the tiles of attention and of cuBLAS. Longer ones take the card longer to compute than
+the host to launch."""
+
 SCRATCH = 96 << 20
 """Weights that are unpacked at a time at most for a prompt's products: all of a matrix of the 27B but its largest."""
 

@@ -2,13 +2,15 @@
 
 The equations are ``engine.model.decoder``'s, which stays the oracle. A *round* takes one column of every lane from
 buffers that stand still and launches the same kernels on the same addresses every time, so that it can be captured as
-one graph; a *chunk* reads prompts.
+one graph; a *chunk* reads prompts. A short chunk of one run is padded and lies in buffers that stand still too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from typing import Protocol
 
 import torch
@@ -18,7 +20,10 @@ from torch import Tensor
 from engine.config import ModelConfig
 from engine.memory.lane_state import LaneState
 from engine.memory.paged_kv import PagedKV
+from engine.messages import HeadSpan
 from engine.model.decoder import Readout, Run
+from engine.model.fused_graphs import ChunkGraphs, CudaRecorder, Recorder, Work
+from engine.model.fused_padding import PaddedInputs, padded_size
 from engine.model.fused_readout import Reading
 from engine.model.fused_weights import FusedAttention, FusedLayer, FusedWeights
 from engine.model.rope import Rotary
@@ -88,7 +93,7 @@ class ChunkColumns:
     table: Tensor
     """int32 [R, pages]."""
     longest: int
-    """Columns of the longest run."""
+    """No run has more columns."""
 
     def attend(self, q: Tensor, gate: Tensor, pool: LayerPool) -> Tensor:
         return paged_prefill(q, gate, pool, self.table, self.past, self.starts, longest=self.longest)
@@ -108,6 +113,22 @@ class _Columns(Protocol):
     def recur(self, number: int, product: Partial, gates: Tensor, layer: GdnLayer, state: GdnState) -> Tensor: ...
 
 
+class _Queries(Protocol):
+    """Who is told the queries of attention layers, the keys standing in the pool."""
+
+    def read(self, layer: int, q: Tensor, pool: LayerPool, table: Tensor) -> None: ...
+
+
+@dataclass
+class _Carried:
+    """What goes from layer to layer beside the residual stream."""
+
+    cos: Tensor
+    sin: Tensor
+    normed: Tensor
+    """The norm of the stream, for the layer that comes next."""
+
+
 class FusedDecoder:
     """The text model. Its state lives in ``kv`` (pages) and ``state`` (slots), both updated in place."""
 
@@ -115,12 +136,16 @@ class FusedDecoder:
         self.config = config.text
         self._weights = weights
         self._kv = kv
+        self._state = state
         self._rotary = Rotary(self.config.rope, self.device, torch.float32)
         self._pools = [_layer_pool(kv, number) for number in range(len(self.config.full_layers))]
         self._whole = GdnState(*state.buffers)
         self._states = [self._whole.layer(number) for number in range(len(self.config.gdn_layers))]
         kinds = self.config.full_layers, self.config.gdn_layers
         self._number = {layer: number for kind in kinds for number, layer in enumerate(kind)}
+        self.inputs = PaddedInputs(self.config, kv, self.device, weights.embedding.dtype)
+        depth = len(weights.layers)
+        self.graphs = ChunkGraphs(sorted({*(layer + 1 for layer in self.config.full_layers), depth}))
 
     @property
     def device(self) -> torch.device:
@@ -145,8 +170,10 @@ class FusedDecoder:
 
         What is launched does not depend on what the tensors hold, so a graph can replay it.
         """
-        _, normed = self._layers(self.embed(columns.tokens), columns.positions.expand(3, -1), columns)
-        return self._weights.head.logits(normed)
+        x = self.embed(columns.tokens)
+        carried = self._begin(x, columns.positions.expand(3, -1))
+        self._advance(x, carried, (0, len(self._weights.layers)), columns)
+        return self._weights.head.logits(carried.normed)
 
     def record(self, columns: int) -> GdnRecord:
         """Buffers for rounds of up to ``columns`` columns of all lanes that are verified."""
@@ -164,33 +191,89 @@ class FusedDecoder:
         positions: Tensor,
         runs: Sequence[Run],
         *,
-        rows: Tensor | None = None,
         layers: int | None = None,
         readouts: Sequence[Readout] = (),
     ) -> Tensor:
-        """A chunk of prompts; arguments and result as of ``engine.model.decoder.Decoder.forward``."""
-        reading = Reading(readouts, runs, self.device)
-        hidden, _ = self._layers(x, positions, self._chunk(runs, rows), layers, reading)
+        """A chunk of prompts; arguments and result as of ``engine.model.decoder.Decoder.forward``. ``x`` is used up."""
+        depth = len(self._weights.layers) if layers is None else layers
+        if len(runs) == 1 and padded_size(runs[0].length) is not None:
+            return self._short(x, positions, runs[0], depth, readouts)
+        reading, columns = Reading(readouts, runs, self.device), self._chunk(runs)
+        self._advance(x, self._begin(x, positions), (0, depth), columns, reading)
         reading.finish()
-        return hidden
+        return x
 
-    def _layers(
+    def prepare(self, most: int, recorder: Recorder | None = None) -> None:
+        """Compile what readouts launch, and capture chunks of one run, of up to ``most`` columns, as graphs
+        (:class:`ChunkGraphs`). To be called before any lane is taken: slot 0 and the first pages are written over."""
+        self.graphs.capture(self, self._kv, self._state, recorder or CudaRecorder(self.device), most)
+        self._warm_readouts()
+        self._state.clear(0)
+
+    def _warm_readouts(self) -> None:
+        """A few heads of a layer and all of them: what kernels are made for."""
+        count = min(4, self._kv.rows_in_all)
+        positions = torch.arange(count, device=self.device).expand(3, -1)
+        for layer in self.config.full_layers[:1]:
+            span = HeadSpan(tuple((layer, head) for head in range(self.config.num_heads)), 0, count, (0,))
+            few = replace(span, heads=span.heads[:1], extra=(), peaks=span.heads[:1], columns=count)
+            for asked in (span, few):
+                x = self.embed(torch.zeros(count, dtype=torch.int64, device=self.device))
+                pages = range(-(-count // self._kv.page_size))
+                self.forward(x, positions, [Run(0, 0, count, 0, pages)], readouts=[Readout(0, asked)])
+
+    def pieces(self, size: int, ends: Sequence[int]) -> list[Work]:
+        """The layers of the chunk staged in ``inputs`` and padded to ``size``, up to each of ``ends``: to be done in
+        order, from the first on, any number of times. What is launched does not depend on what was staged."""
+        inputs, carried = self.inputs, list[_Carried]()
+        x = inputs.x(size)
+        columns = ChunkColumns(inputs.starts, inputs.slots, inputs.past, inputs.rows(size), inputs.table, size)
+
+        def piece(first: int, last: int) -> None:
+            if first == 0:
+                carried[:] = [self._begin(x, inputs.positions(size))]
+            self._advance(x, carried[0], (first, last), columns, inputs)
+
+        return [partial(piece, *span) for span in pairwise((0, *ends))]
+
+    def _short(self, x: Tensor, positions: Tensor, run: Run, layers: int, readouts: Sequence[Readout]) -> Tensor:
+        """A chunk of one run, padded."""
+        inputs = self.inputs
+        size = inputs.stage(x, positions, run)
+        if not self.graphs.replay(size, layers):
+            (whole,) = self.pieces(size, (layers,))
+            whole()
+        if readouts:
+            # All at once behind the layers: keys stay where they are, and the last column's queries were kept.
+            reading = Reading(readouts, [replace(run, start=0, length=1)], self.device)
+            for layer in self.config.full_layers:
+                if layer < layers:
+                    reading.read(layer, inputs.queries(layer), self._pools[self._number[layer]], inputs.table)
+            reading.finish()
+        return x.copy_(inputs.x(run.length))
+
+    def _begin(self, x: Tensor, positions: Tensor) -> _Carried:
+        cos, sin = (angles.contiguous() for angles in self._rotary(positions))
+        _, normed = add_rms_norm(x, None, self._weights.layers[0].input_norm, self.config.rms_eps, dependent=True)
+        return _Carried(cos, sin, normed)
+
+    def _advance(
         self,
         x: Tensor,
-        positions: Tensor,
+        carried: _Carried,
+        span: tuple[int, int],
         columns: _Columns,
-        layers: int | None = None,
-        reading: Reading | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """The residual stream and its norm for the head; ``x`` is used up."""
-        cos, sin = (angles.contiguous() for angles in self._rotary(positions))
-        eps = self.config.rms_eps
-        delta: Partial | None = None
-        for index, layer in enumerate(self._weights.layers[:layers]):
-            x, normed = add_rms_norm(x, delta, layer.input_norm, eps, dependent=True)
-            mixed = self._mix(index, layer, normed, cos, sin, columns, reading)
+        reading: _Queries | None = None,
+    ) -> None:
+        """Layers [first, last) of ``span``: the residual stream ``x`` and what goes with it, in place. Behind the last
+        layer of all, the norm is the one for the head."""
+        weights, eps = self._weights, self.config.rms_eps
+        for index in range(*span):
+            layer = weights.layers[index]
+            mixed = self._mix(index, layer, carried, columns, reading)
             delta = self._feed_forward(x, mixed, layer)
-        return add_rms_norm(x, delta, self._weights.norm, eps, dependent=True)
+            following = weights.layers[index + 1].input_norm if index + 1 < len(weights.layers) else weights.norm
+            _, carried.normed = add_rms_norm(x, delta, following, eps, dependent=True)
 
     def _feed_forward(self, x: Tensor, mixed: Partial, layer: FusedLayer) -> Partial:
         """Add ``mixed`` to the residual stream ``x``, in place, and give what the gated network makes of the sum."""
@@ -204,26 +287,25 @@ class FusedDecoder:
         self,
         index: int,
         layer: FusedLayer,
-        normed: Tensor,
-        cos: Tensor,
-        sin: Tensor,
+        carried: _Carried,
         columns: _Columns,
-        reading: Reading | None,
+        reading: _Queries | None,
     ) -> Partial:
         """Attention or the recurrence of layer ``index``."""
-        mixer, number = layer.mixer, self._number[index]
+        mixer, number, normed = layer.mixer, self._number[index], carried.normed
         if not isinstance(mixer, FusedAttention):
             gates = mixer.gates(normed).values
             return mixer.out(columns.recur(number, mixer.inputs(normed), gates, mixer.layer, self._states[number]))
         pool = self._pools[number]
         norms = mixer.q_norm, mixer.k_norm
         product = mixer.qkv(normed)
-        q, gate = split_qkv(product, *norms, cos, sin, columns.rows, pool, self.config.rms_eps, dependent=True)
+        angles = carried.cos, carried.sin
+        q, gate = split_qkv(product, *norms, *angles, columns.rows, pool, self.config.rms_eps, dependent=True)
         if reading is not None:
             reading.read(index, q, pool, columns.table)
         return mixer.out(columns.attend(q, gate, pool))
 
-    def _chunk(self, runs: Sequence[Run], rows: Tensor | None) -> ChunkColumns:
+    def _chunk(self, runs: Sequence[Run]) -> ChunkColumns:
         pages = max(len(run.pages) for run in runs)
         table = [[*run.pages, *[0] * (pages - len(run.pages))] for run in runs]
         # Kernels are compiled for so many runs, so there are one, eight or sixteen; those added are empty.
@@ -237,7 +319,7 @@ class FusedDecoder:
             starts=int32([*(run.start for run in runs), *[end] * (empty + 1)]),
             slots=int32([*(run.slot for run in runs), *[0] * empty]),
             past=int32([*(run.past for run in runs), *[0] * empty]),
-            rows=self._kv.rows(runs) if rows is None else rows,
+            rows=self._kv.rows(runs),
             table=int32([*table, *[[0] * pages] * empty]),
             longest=max(run.length for run in runs),
         )

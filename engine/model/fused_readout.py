@@ -75,5 +75,15 @@ def _by_layer(heads: Sequence[tuple[int, int]], device: torch.device) -> dict[in
     found: dict[int, list[tuple[int, int]]] = {}
     for row, (layer, head) in enumerate(heads):
         found.setdefault(layer, []).append((head, row))
-    both = {layer: torch.tensor(pairs, dtype=torch.int32, device=device).T for layer, pairs in found.items()}
-    return {layer: _Wanted(pair[0].contiguous(), pair[1].contiguous()) for layer, pair in both.items()}
+    if not found:
+        return {}
+    # One copy for all layers. Each list begins on a boundary of 16 bytes: kernels are compiled for that.
+    places, size = dict[int, slice](), 0
+    for layer, pairs in found.items():
+        places[layer] = slice(size, size + len(pairs))
+        size += -(-len(pairs) // 4) * 4
+    numbers = torch.zeros(2, size, dtype=torch.int32)
+    for layer, pairs in found.items():
+        numbers[:, places[layer]] = torch.tensor(pairs, dtype=torch.int32).T
+    head, row = numbers.to(device, non_blocking=True)
+    return {layer: _Wanted(head[place], row[place]) for layer, place in places.items()}

@@ -33,6 +33,17 @@ class Network:
     device: torch.device
     dtype: torch.dtype
 
+    def prepare(self, chunk: int) -> None:
+        """Before any lane is taken: what a card compiles or captures for pictures, readouts and chunks of prompts of up
+        to ``chunk`` columns, so that no request waits for it. Nothing on a processor."""
+        if self.device.type != "cuda":
+            return
+        with torch.inference_mode():
+            if self.vision is not None:
+                self.vision.warm()
+            if not isinstance(self.decoder, Decoder):
+                self.decoder.prepare(chunk)
+
 
 def build_network(
     config: ModelConfig,

@@ -62,6 +62,13 @@ class VisionTower:
                 return tokens
         raise AssertionError("steps() ends with the tokens")
 
+    def warm(self) -> None:
+        """Compile and set up what pictures take, with small ones: kernels are made for counts of patches that are
+        multiples of 16, and for others."""
+        side = self.config.patch_size * self.config.merge_size
+        for columns in (1, 4):
+            self.encode(np.zeros((side, columns * side, 3), np.uint8))
+
     def _block(self, block: VisionBlockWeights, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         heads = self.config.num_heads
         y = F.layer_norm(x, x.shape[-1:], *block.norm1, LAYER_NORM_EPS)

@@ -53,12 +53,11 @@ def paged_prefill_reference(
 ) -> Tensor:
     """:func:`paged_prefill` in plain torch, run by run in float32."""
     _check(q, gate, pool, table, past, starts)
-    parts = [
-        plain_run(q[start:end], gate[start:end], pool, table[run], int(past[run]))
-        for run, (start, end) in enumerate(pairwise(starts.tolist()))
-        if end > start
-    ]
-    return torch.cat(parts)
+    y = torch.zeros(len(q), q.shape[1] * q.shape[2], dtype=q.dtype, device=q.device)
+    for run, (start, end) in enumerate(pairwise(starts.tolist())):
+        if end > start:
+            y[start:end] = plain_run(q[start:end], gate[start:end], pool, table[run], int(past[run]))
+    return y
 
 
 def paged_prefill(
@@ -84,8 +83,9 @@ def paged_prefill(
         pool: the layer's keys and values.
         table: int32 [R, P], each run's pages in order; entries beyond a run's tokens are not read.
         past: int32 [R], tokens before the run.
-        starts: int32 [R + 1], run r is columns [starts[r], starts[r + 1]).
-        longest: no run has more columns.
+        starts: int32 [R + 1], run r is columns [starts[r], starts[r + 1]). Columns from starts[R] on belong to no run;
+            their result is 0.
+        longest: no run has more columns. How the keys are divided depends on it, not on the runs.
         plan: how to launch it; None: as :func:`prefill_plan` says.
         dependent: launched while the kernel before may still run; ``table``, ``past`` and ``starts`` must have been
             written before the chunk's first kernel.
@@ -100,12 +100,14 @@ def paged_prefill(
         return paged_prefill_reference(q, gate, pool, table, past, starts, longest=longest)
     runs = _check(q, gate, pool, table, past, starts)
     count, heads, dim = q.shape
-    y = torch.empty(count, heads * dim, dtype=q.dtype, device=q.device)
     if plan is None:
         plan = prefill_plan(pool, roomy=card.roomy(q.device))
         programs = heads * runs * triton.cdiv(longest, plan.rows)
         plan = replace(plan, splits=max(1, min(MAX_SPLITS, card.processors(q.device) // programs)))
     parts = sums = None
+    # Where one program has all keys of its columns, it writes no others.
+    make = torch.zeros if plan.splits == 1 else torch.empty
+    y = make(count, heads * dim, dtype=q.dtype, device=q.device)
     if plan.splits > 1:
         parts = torch.empty(count, heads, plan.splits, dim, dtype=torch.float32, device=q.device)
         sums = torch.empty(count, heads, plan.splits, dtype=torch.float32, device=q.device)
@@ -135,7 +137,7 @@ def paged_prefill(
         **overlap(dependent, q),
     )
     if parts is not None and sums is not None:
-        join_splits(parts, sums, gate, y, dependent=dependent)
+        join_splits(parts, sums, gate, y, starts=starts, dependent=dependent)
     return y
 
 

@@ -128,9 +128,9 @@ def pick_peaks(scores: Tensor, columns: int, best: Tensor, around: Tensor) -> No
         return
     _check_peaks(scores, columns, best, around)
     if len(scores):
-        block = min(2048, triton.next_power_of_2(scores.shape[1]))
+        # One block for pictures of any size, so that none has to wait for a compiler.
         _peaks_kernel[(len(scores),)](
-            scores, scores.stride(0), scores.shape[1], columns, best, around, BLOCK=block, num_warps=8
+            scores, scores.stride(0), scores.shape[1], columns, best, around, BLOCK=2048, num_warps=8
         )
 
 

@@ -20,6 +20,7 @@ def join_splits(
     past: Tensor | None = None,
     columns: int = 0,
     tile: int = 0,
+    starts: Tensor | None = None,
     *,
     dependent: bool,
 ) -> None:
@@ -32,6 +33,7 @@ def join_splits(
         y: [N, Hq · D], written.
         past, columns, tile: of a round, where splits beyond a lane's keys have written nothing: int32 [B], the columns
             of each lane, and the keys of a step. Without ``past``, every split has left its sums.
+        starts: of a chunk, int32 [R + 1]: columns from starts[R] on belong to no run, and become 0.
         dependent: as for the kernel before.
     """
     count, heads, splits, dim = parts.shape
@@ -42,7 +44,9 @@ def join_splits(
         sums,
         gate,
         past,
+        starts,
         y,
+        RUNS=0 if starts is None else len(starts) - 1,
         SPLITS=splits,
         SPLITS_BLOCK=block,
         HEADS=heads,
@@ -69,7 +73,9 @@ def _join_kernel(  # type: ignore[no-untyped-def]
     sums,
     gate,
     past,
+    starts,
     y,
+    RUNS: tl.constexpr,
     SPLITS: tl.constexpr,
     SPLITS_BLOCK: tl.constexpr,
     HEADS: tl.constexpr,
@@ -91,6 +97,10 @@ def _join_kernel(  # type: ignore[no-untyped-def]
     if DEPENDENT:
         tl.extra.cuda.gdc_launch_dependents()
         tl.extra.cuda.gdc_wait()
+    if RUNS > 0:  # known while compiling, unlike the other  # noqa: SIM102
+        if column >= tl.load(starts + RUNS):
+            tl.store(y + row * DIM + d, tl.zeros([PART], y.dtype.element_ty))
+            return
     # The gate is no older than the queries: the kernel that writes it may have run until the decoding kernel began.
     opened = tl.sigmoid(tl.load(gate + row * DIM + d).to(tl.float32))
     # All splits at once: one after the other, each would wait for memory.

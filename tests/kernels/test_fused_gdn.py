@@ -135,6 +135,23 @@ def test_packed_runs(form: str, shape: tuple[int, int, int], lengths: list[int],
     assert torch.equal(state.recurrent[0], untouched)
 
 
+@pytest.mark.parametrize("length", [1, 63, 70])
+def test_columns_that_are_nobodys(length: int, form: str) -> None:
+    """A run that is padded gives what it gives alone, the kernels bit for bit, and leaves the same state."""
+    layer = layer_of((1, 2, 16))
+    product, ba = products(layer, 128, False)
+    product.values[length:], ba[length:] = float("nan"), float("nan")
+    bounds, slots = torch.tensor([0, length], dtype=torch.int32), torch.tensor([1], dtype=torch.int32)
+    state = random_state(layer, 3, 2, dtype=torch.bfloat16)
+    alone = copy(state)
+    padded = gdn_chunk(product, ba, layer, state, slots, bounds)
+    expected = gdn_chunk(Partial.of(product.values[:length]), ba[:length], layer, alone, slots, bounds)
+    limit = 0 if form == "triton" else 1e-6
+    assert error(padded[:length], expected) <= limit
+    assert torch.equal(state.conv, alone.conv)
+    assert error(state.recurrent, alone.recurrent) <= limit
+
+
 @pytest.mark.parametrize("decay", [0.0, 30.0])
 def test_tokens_that_are_all_alike(form: str, decay: float) -> None:
     """Every key the same and nothing forgotten, or all: the hardest systems for a solution by blocks."""

@@ -36,6 +36,27 @@ def test_packed_runs(
     assert_close(paged_prefill_reference(q, gate, pool, table, past, starts, longest=18), gated, dtype, steps=8)
 
 
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("splits", [1, 3])
+def test_columns_that_are_nobodys(splits: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is padded gives, bit for bit, what it gives alone; pages beyond its own are not looked at."""
+    pool, table = filled_pool([57], 1, 32, kind)
+    past, starts = torch.tensor([37], dtype=torch.int32), torch.tensor([0, 20], dtype=torch.int32)
+    dtype = tolerance(kind)
+    q, gate = randn(64, 2, 32, seed=1, dtype=dtype), randn(64, 64, seed=2, dtype=dtype)
+    q[20:], gate[20:] = float("nan"), float("nan")
+    wide = torch.cat([table, torch.full((1, 5), 1 << 30, dtype=torch.int32)], 1)
+    monkeypatch.setenv("IGNIS_KERNELS", "triton")
+    plan = Plan(16, 16, 4, 1, splits)
+    alone = paged_prefill(q[:20], gate[:20], pool, table, past, starts, longest=20, plan=plan)
+    padded = paged_prefill(q, gate, pool, wide, past, starts, longest=64, plan=plan)
+    assert torch.equal(padded[:20], alone)
+    assert not padded[20:].any()
+    plain = paged_prefill_reference(q, gate, pool, wide, past, starts, longest=64)
+    assert_close(plain[:20], alone.double(), dtype, steps=8)
+    assert not plain[20:].any()
+
+
 def test_the_plain_form_takes_runs_of_any_length() -> None:
     """More tokens than a program of the decoding kernel holds."""
     pool, table = filled_pool([300], 1, 32, "float32")

@@ -28,6 +28,10 @@ KERNELS = 168 << 20
 """The driver's share of compiled kernels and of captured rounds, measured on an H200 (143 kernels, eight widths)."""
 GRAPH = 16 << 20
 """Intermediate results of one captured round, measured there with the 27B; its logits come to that."""
+CHUNK_GRAPH = 40 << 20
+"""A captured size of short chunks, reckoned for the 27B and not measured yet: all sizes share their inputs, the
+intermediate results of the largest (some 100 MiB) and cuBLAS's workspace (32 MiB), and each takes of the driver about
+what a round does."""
 HOST_TIER = 2 << 30
 
 
@@ -137,7 +141,9 @@ def _device_lines(card: _Card, config: EngineConfig, context: int, kept: str) ->
     cache = vision_cache(card.model, card.pixels, card.itemsize)
     widths = lanes * (2 if config.draft_tokens else 1)
     logits = 2 * sum(range(lanes + 1)) * columns * text.vocab_size * 4
-    graphs = KERNELS + widths * GRAPH + logits
+    chunks = sum(size <= config.prefill_chunk for size in sizes.PADDED)
+    graphs = KERNELS + widths * GRAPH + logits + chunks * CHUNK_GRAPH
+    why = f"kernels {KERNELS:,} B + {widths} rounds × {GRAPH:,} B + logits {logits:,} B"
     return [
         MemoryLine("weights", card.weights.bytes, card.weights.why),
         _context(card.context),
@@ -147,7 +153,7 @@ def _device_lines(card: _Card, config: EngineConfig, context: int, kept: str) ->
         MemoryLine("vision_cache", cache, "encoded pictures, two of the largest" if cache else "no pictures"),
         MemoryLine("sampling", lanes * sampling, f"{lanes} lanes × {sampling:,} B penalties and masks"),
         MemoryLine("round", rounds, f"{lanes} lanes × ({pages:,} pages × 4 B + 64 B + {columns} × 40 B)"),
-        MemoryLine("graphs", graphs, f"kernels {KERNELS:,} B + {widths} rounds × {GRAPH:,} B + logits {logits:,} B"),
+        MemoryLine("graphs", graphs, f"{why} + {chunks} chunks × {CHUNK_GRAPH:,} B"),
         _verify(text, card.drafter, lanes, config.draft_tokens),
         _drafter(card.drafter, lanes, config.draft_tokens),
     ]
