@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import TYPE_CHECKING, Literal, cast
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def use_triton(tensor: Tensor) -> bool:
     return tensor.is_cuda if wanted == "auto" else wanted == "triton"
 
 
+@cache
 def interpreted() -> bool:
-    """Whether Triton runs its kernels in its interpreter, on the CPU."""
+    """Whether Triton runs its kernels in its interpreter, on the CPU: it decides when it is imported."""
     return os.environ.get("TRITON_INTERPRET", "0") == "1"

@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from kernels.fused.launch import overlap
+from kernels.fused.launch import ceil_div, overlap
 from kernels.registry import use_triton
 
 
@@ -36,7 +36,7 @@ def arrange(x: Tensor, columns: int, *, fragments: bool, dependent: bool = False
         return arrange_reference(x, columns, fragments=fragments)
     out = torch.empty(rows, columns, dtype=x.dtype, device=x.device)
     block = 1024
-    _arrange_kernel[(rows, triton.cdiv(columns, block))](
+    _arrange_kernel[(rows, ceil_div(columns, block))](
         x, out, x.stride(0), width, columns, FRAGMENTS=fragments, BLOCK=block, **overlap(dependent, x)
     )
     return out

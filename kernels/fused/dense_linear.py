@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from kernels.fused.dot import dot
-from kernels.fused.launch import overlap
+from kernels.fused.launch import ceil_div, overlap, power_of_two
 from kernels.registry import interpreted, use_triton
 
 MOST_COLUMNS = 64
@@ -79,7 +79,7 @@ def unpack_fp8(codes: Tensor, scale: Tensor, out: Tensor | None = None) -> Tenso
     if not use_triton(codes):
         return out.copy_(unpack_fp8_reference(codes, scale))
     rows, columns = codes.shape
-    _unpack_kernel[(triton.cdiv(rows, 4), triton.cdiv(columns, 1024))](
+    _unpack_kernel[(ceil_div(rows, 4), ceil_div(columns, 1024))](
         codes.view(torch.uint8), scale, out, rows, columns, BY_ROW=scale.dim() == 1, INTERPRET=interpreted()
     )
     return out
@@ -108,9 +108,9 @@ def _launch_rows(x: Tensor, weight: Tensor, out: Tensor, dependent: bool) -> Non
     n, k = weight.shape
     # A round's columns one by one: how many there are must not change the order in which one is summed.
     columns = 1 if x.shape[0] <= 8 else 8
-    _rows_kernel[(triton.cdiv(n, 2), triton.cdiv(x.shape[0], columns))](
+    _rows_kernel[(ceil_div(n, 2), ceil_div(x.shape[0], columns))](
         x, weight, out, x.shape[0], x.stride(0), out.stride(0), n, k,
-        COLUMNS=columns, K=triton.next_power_of_2(k), num_warps=8 if columns == 1 else 16,
+        COLUMNS=columns, K=power_of_two(k), num_warps=8 if columns == 1 else 16,
         **overlap(dependent, x),
     )  # fmt: skip
 
@@ -138,11 +138,11 @@ def tiling(rows: int, columns: int, quantized: bool) -> Tiling:
 def _launch_tiles(x: Tensor, weight: Tensor, scale: Tensor | None, out: Tensor, dependent: bool) -> None:
     n, k = weight.shape
     how = tiling(n, x.shape[0], scale is not None)
-    _tiles_kernel[(triton.cdiv(n, how.rows),)](
+    _tiles_kernel[(ceil_div(n, how.rows),)](
         x, weight if scale is None else weight.view(torch.uint8), scale, out,
         x.shape[0], x.stride(0), out.stride(0), n, k,
         SCALE="none" if scale is None else "row" if scale.dim() == 1 else "block",
-        ROWS=how.rows, COLUMNS=max(16, triton.next_power_of_2(x.shape[0])), K=how.k,
+        ROWS=how.rows, COLUMNS=max(16, power_of_two(x.shape[0])), K=how.k,
         TURNED=how.turned, EVEN=n % how.rows == 0 and k % how.k == 0, INTERPRET=interpreted(),
         num_warps=how.warps, num_stages=how.stages, **overlap(dependent, x),
     )  # fmt: skip

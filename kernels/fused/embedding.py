@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from kernels.fused.launch import overlap
+from kernels.fused.launch import overlap, power_of_two
 from kernels.norm import rms_norm
 from kernels.registry import use_triton
 
@@ -50,8 +50,8 @@ def embed_norm(
         normed,
         eps,
         H=hidden,
-        BLOCK=triton.next_power_of_2(hidden),
-        num_warps=min(16, max(1, triton.next_power_of_2(hidden) // 256)),
+        BLOCK=power_of_two(hidden),
+        num_warps=min(16, max(1, power_of_two(hidden) // 256)),
         **overlap(dependent, x),
     )
     return x, normed

@@ -22,7 +22,7 @@ from kernels.causal_conv import causal_conv_chunk
 from kernels.fused.dot import dot
 from kernels.fused.gdn import GdnLayer, GdnState, gates_reference, load_gates, precise_dot, silu, two_parts
 from kernels.fused.gdn_step import gated_norm_reference, split_heads
-from kernels.fused.launch import overlap
+from kernels.fused.launch import ceil_div, overlap, power_of_two
 from kernels.fused.partial import Partial, load_sum
 from kernels.gated_delta import gated_delta_chunked
 from kernels.registry import interpreted, use_triton
@@ -92,18 +92,18 @@ def gdn_chunk(
     count, heads, dk, dv = product.columns, layer.value_heads, layer.key_dim, layer.value_dim
     device, runs = product.values.device, len(slots)
     # Each run may end in a part of a chunk.
-    chunks = triton.cdiv(count, CHUNK) + runs - 1
+    chunks = ceil_div(count, CHUNK) + runs - 1
     mixed = torch.empty(count, layer.channels, dtype=state.conv.dtype, device=device)
     solved = torch.empty(chunks, heads, CHUNK, CHUNK, dtype=torch.float32, device=device)
     scores = torch.empty_like(solved)
     factors = torch.empty(chunks, heads, 4, CHUNK, dtype=torch.float32, device=device)
     between = torch.empty(count, heads, dv, dtype=torch.float32, device=device)
     out = torch.empty(count, heads * dv, dtype=dtype, device=device)
-    shape = {"RUNS": runs, "RUNS_UP": triton.next_power_of_2(runs), "CHUNK": CHUNK, "C": layer.channels}
+    shape = {"RUNS": runs, "RUNS_UP": power_of_two(runs), "CHUNK": CHUNK, "C": layer.channels}
     inputs = {"OUT": product.out_features, "LAYOUT": product.layout}
     heads_shape = {"KEY_HEADS": layer.key_heads, "HEADS": heads, "DK": dk, "DV": dv}
     launch = overlap(dependent, out)
-    _conv_kernel[(chunks, triton.cdiv(layer.channels, 64))](
+    _conv_kernel[(chunks, ceil_div(layer.channels, 64))](
         *product.arguments,
         layer.conv,
         state.conv,
@@ -155,7 +155,7 @@ def gdn_chunk(
         num_stages=_stages(mixed),
         **launch,
     )
-    _norm_kernel[(triton.cdiv(count * heads, 16),)](
+    _norm_kernel[(ceil_div(count * heads, 16),)](
         between,
         *product.arguments,
         layer.norm,

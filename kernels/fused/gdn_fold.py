@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from kernels.fused.gdn import MAX_COLUMNS, GdnRecord, GdnState
-from kernels.fused.launch import overlap
+from kernels.fused.launch import ceil_div, overlap
 from kernels.registry import use_triton
 from kernels.served import TAPS
 
@@ -55,7 +55,7 @@ def gdn_fold(
     layers, _, heads, dk, dv = state.recurrent.shape
     channels = state.conv.shape[-1]
     rows = min(ROWS, dk)
-    _fold_kernel[(heads * (dk // rows) + triton.cdiv(channels, 1024), len(slots), layers)](
+    _fold_kernel[(heads * (dk // rows) + ceil_div(channels, 1024), len(slots), layers)](
         record.inputs,
         record.keys,
         record.written,

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from kernels.causal_conv import causal_conv_chunk
 from kernels.fused.gdn import MAX_COLUMNS, GdnLayer, GdnRecord, GdnState, silu
-from kernels.fused.launch import overlap
+from kernels.fused.launch import overlap, power_of_two
 from kernels.fused.partial import Partial, load_sum
 from kernels.gated_delta import l2_normalise
 from kernels.registry import use_triton
@@ -75,7 +75,7 @@ def gdn_inputs(
     if record is None:
         _one_kernel[grid](*arguments, **constants, num_warps=1, **overlap(dependent, out))
     else:
-        constants |= {"T": columns, "T_UP": triton.next_power_of_2(columns)}
+        constants |= {"T": columns, "T_UP": power_of_two(columns)}
         _columns_kernel[grid](*arguments, record.inputs, **constants, num_warps=4, **overlap(dependent, out))
     return out
 

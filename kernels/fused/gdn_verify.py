@@ -16,7 +16,7 @@ from torch import Tensor
 
 from kernels.fused.gdn import MAX_COLUMNS, GdnLayer, GdnRecord, GdnState, gates_reference, load_gates, precise_dot, silu
 from kernels.fused.gdn_step import gated_norm_reference, split_heads
-from kernels.fused.launch import overlap
+from kernels.fused.launch import overlap, power_of_two
 from kernels.fused.partial import Partial, load_sum
 from kernels.registry import interpreted, use_triton
 
@@ -105,7 +105,7 @@ def gdn_verify(
         DK=layer.key_dim,
         DV=layer.value_dim,
         T=columns,
-        T_UP=max(8, triton.next_power_of_2(columns)),
+        T_UP=max(8, power_of_two(columns)),
         INTERPRET=interpreted(),
         num_warps=4,
         **overlap(dependent, out),

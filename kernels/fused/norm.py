@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from kernels.fused.activations import arrange_reference, fragment_position
-from kernels.fused.launch import overlap
+from kernels.fused.launch import overlap, power_of_two
 from kernels.fused.partial import Partial, load_sum
 from kernels.norm import rms_norm
 from kernels.registry import use_triton
@@ -72,8 +72,8 @@ def add_rms_norm(
         LAYOUT=given.layout,
         ADD=delta is not None,
         FRAGMENTS=in_fragments,
-        BLOCK=triton.next_power_of_2(hidden),
-        num_warps=min(32, max(1, triton.next_power_of_2(hidden) // 256)),
+        BLOCK=power_of_two(hidden),
+        num_warps=min(32, max(1, power_of_two(hidden) // 256)),
         **overlap(dependent, residual),
     )
     return residual, normed

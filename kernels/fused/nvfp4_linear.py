@@ -7,8 +7,8 @@ eight columns, and up to 64 for ``wgmma`` on SM90, for ``mma.sync`` beside share
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Literal
+from functools import cache, lru_cache
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -146,13 +146,16 @@ def _card(device: torch.device) -> tuple[int, int]:
     return properties.multi_processor_count, 10 * properties.major + properties.minor
 
 
-def _launch(how: Plan, x: Tensor, weight: NVFP4Weight, values: Tensor, slot_stride: int, dependent: bool) -> None:
-    from kernels.fused import (
-        nvfp4_registers,
-        nvfp4_shared,
-        nvfp4_wgmma,
-    )  # Gluon is slow to import and needed on a card only
+@cache
+def _gluon() -> tuple[Any, Any, Any]:
+    """The modules of its kernels: slow to import, and needed on a card only."""
+    from kernels.fused import nvfp4_registers, nvfp4_shared, nvfp4_wgmma
 
+    return nvfp4_registers, nvfp4_shared, nvfp4_wgmma
+
+
+def _launch(how: Plan, x: Tensor, weight: NVFP4Weight, values: Tensor, slot_stride: int, dependent: bool) -> None:
+    nvfp4_registers, nvfp4_shared, nvfp4_wgmma = _gluon()
     flags = overlap(dependent, x) | {"WARPS": how.warps, "num_warps": how.warps}
     if how.registers:
         flags["maxnreg"] = how.registers

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from kernels.fused.launch import overlap
+from kernels.fused.launch import ceil_div, overlap
 from kernels.fused.nvfp4_layout import BLOCK, ROWS, TILE, NVFP4Weight, _decode_pairs, dequantize
 from kernels.registry import use_triton
 
@@ -51,7 +51,7 @@ def unpack_nvfp4(weight: NVFP4Weight, out: Tensor, start: int = 0, *, dependent:
     if not use_triton(out):
         return unpack_nvfp4_reference(weight, out, start)
     blocks = weight.columns // BLOCK
-    grid = (triton.cdiv(rows, TILE) * blocks,)
+    grid = (ceil_div(rows, TILE) * blocks,)
     parts = weight.rows_from(start)
     flags = overlap(dependent, out)
     _unpack_kernel[grid](

@@ -15,6 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from kernels.fused.launch import ceil_div
 from kernels.fused.nvfp4_layout import ROWS, NVFP4Weight, _decode_pairs, decode_scales, decode_words
 from kernels.registry import use_triton
 
@@ -57,7 +58,7 @@ def quantize_activations(x: Tensor, input_scale: float, columns: int) -> tuple[T
         return quantize_activations_reference(x, input_scale, columns)
     codes = torch.empty(x.shape[0], columns // 2, dtype=torch.uint8, device=x.device)
     scales = torch.empty(x.shape[0], columns // 16, dtype=torch.float8_e4m3fn, device=x.device)
-    _quantize_kernel[(x.shape[0], triton.cdiv(columns, 1024))](
+    _quantize_kernel[(x.shape[0], ceil_div(columns, 1024))](
         x, codes, scales, x.stride(0), x.shape[1], columns, 1.0 / (6.0 * input_scale), 1.0 / input_scale
     )
     return codes, scales
@@ -123,7 +124,7 @@ def _product(
         out.copy_(whole[:, : out.shape[1]] * factor)
         return
     n, rows, k = out.shape[0], out.shape[1], 2 * codes.shape[1]
-    grid = (triton.cdiv(n, 128), triton.cdiv(rows, 128))
+    grid = (ceil_div(n, 128), ceil_div(rows, 128))
     _product_kernel[grid](
         codes, scales, weight, weight_scales, factors, out, n, rows, k, out.stride(0), input_scale * 2.0**-45,
         N=128, ROWS=128, K=128, num_warps=8, num_stages=3,

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from kernels.fused import card
 from kernels.fused.dot import dot
-from kernels.fused.launch import overlap
+from kernels.fused.launch import overlap, power_of_two
 from kernels.fused.paged_decode_fp8 import decode_fp8_kernel, decode_fp8_rows_kernel
 from kernels.fused.pool import LayerPool
 from kernels.fused.splits import join_splits, share
@@ -196,7 +196,7 @@ def _check(q: Tensor, gate: Tensor, pool: LayerPool, table: Tensor, past: Tensor
 
 def _rows(columns: int, heads: int, pool: LayerPool) -> int:
     """Of a program's query tile."""
-    return max(16, int(triton.next_power_of_2(columns * (heads // pool.heads))))
+    return max(16, power_of_two(columns * (heads // pool.heads)))
 
 
 @triton.jit

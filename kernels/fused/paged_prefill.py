@@ -19,7 +19,7 @@ from torch import Tensor
 from kernels.fused import card
 from kernels.fused.dot import dot
 from kernels.fused.fp8 import load_rows
-from kernels.fused.launch import overlap
+from kernels.fused.launch import ceil_div, overlap
 from kernels.fused.paged_decode import plain_run
 from kernels.fused.pool import LayerPool
 from kernels.fused.splits import join_splits
@@ -102,7 +102,7 @@ def paged_prefill(
     count, heads, dim = q.shape
     if plan is None:
         plan = prefill_plan(pool, roomy=card.roomy(q.device))
-        programs = heads * runs * triton.cdiv(longest, plan.rows)
+        programs = heads * runs * ceil_div(longest, plan.rows)
         plan = replace(plan, splits=max(1, min(MAX_SPLITS, card.processors(q.device) // programs)))
     parts = sums = None
     # Where one program has all keys of its columns, it writes no others.
@@ -111,7 +111,7 @@ def paged_prefill(
     if plan.splits > 1:
         parts = torch.empty(count, heads, plan.splits, dim, dtype=torch.float32, device=q.device)
         sums = torch.empty(count, heads, plan.splits, dtype=torch.float32, device=q.device)
-    _prefill_kernel[(heads, triton.cdiv(longest, plan.rows), runs * plan.splits)](
+    _prefill_kernel[(heads, ceil_div(longest, plan.rows), runs * plan.splits)](
         q,
         *pool.arguments(),
         table,

@@ -14,6 +14,7 @@ from torch import Tensor
 from kernels.attention import read_scores as plain_scores
 from kernels.fused.dot import dot
 from kernels.fused.fp8 import load_rows
+from kernels.fused.launch import ceil_div, power_of_two
 from kernels.fused.pool import LayerPool, lane_rows
 from kernels.registry import interpreted, use_triton
 
@@ -72,7 +73,7 @@ def read_scores(
     if not size or not len(heads):
         return
     block = 16 if interpreted() else 64
-    _scores_kernel[(triton.cdiv(size, block), pool.heads)](
+    _scores_kernel[(ceil_div(size, block), pool.heads)](
         q[column],
         heads,
         rows,
@@ -87,7 +88,7 @@ def read_scores(
         out.stride(0),
         pool.dim**-0.5,
         GROUP=q.shape[1] // pool.heads,
-        HEADS=max(16, triton.next_power_of_2(len(heads))),
+        HEADS=max(16, power_of_two(len(heads))),
         DIM=pool.dim,
         PAGE=pool.page,
         BLOCK=block,

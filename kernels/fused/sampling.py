@@ -17,7 +17,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from kernels.fused.launch import overlap
+from kernels.fused.launch import ceil_div, overlap, power_of_two
 from kernels.registry import use_triton
 
 BLOCK = 64
@@ -111,7 +111,7 @@ def sample(logits: Tensor, settings: Settings, *, candidates: int = 32, dependen
         return sample_reference(logits, settings, candidates=candidates)
     _check(logits, settings, candidates)
     count, vocabulary = logits.shape
-    pieces = triton.cdiv(vocabulary, _PIECE)
+    pieces = ceil_div(vocabulary, _PIECE)
     device = logits.device
     maxima = torch.empty(count, pieces * (_PIECE // BLOCK), dtype=torch.float32, device=device)
     sums = torch.empty(count, pieces, 4, dtype=torch.float64, device=device)
@@ -144,9 +144,9 @@ def sample(logits: Tensor, settings: Settings, *, candidates: int = 32, dependen
         chosen.report,
         V=vocabulary,
         PIECES=pieces,
-        PIECES_UP=triton.next_power_of_2(pieces),
+        PIECES_UP=power_of_two(pieces),
         BLOCKS=maxima.shape[1],
-        BLOCKS_UP=max(candidates, triton.next_power_of_2(maxima.shape[1])),
+        BLOCKS_UP=max(candidates, power_of_two(maxima.shape[1])),
         BLOCK=BLOCK,
         K=candidates,
         num_warps=WARPS[candidates],

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from kernels.fused.activations import arrange_reference, fragment_position
 from kernels.fused.gdn import silu
-from kernels.fused.launch import overlap
+from kernels.fused.launch import ceil_div, overlap
 from kernels.fused.partial import Partial, load_sum
 from kernels.registry import use_triton
 
@@ -46,7 +46,7 @@ def silu_mul(
     out = torch.empty(count, width, dtype=dtype, device=gate_up.values.device)
     # Few columns: many small programs, so that the slots are read with all the card's requests in flight.
     block, warps = (256, 2) if count <= 4 else (512, 4) if count <= 64 else (1024, 4)
-    _silu_mul_kernel[(triton.cdiv(width, block), count)](
+    _silu_mul_kernel[(ceil_div(width, block), count)](
         *gate_up.arguments,
         out,
         OUT=2 * width,

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from kernels.fused.launch import overlap
+from kernels.fused.launch import overlap, power_of_two
 
 
 def join_splits(
@@ -37,7 +37,7 @@ def join_splits(
         dependent: as for the kernel before.
     """
     count, heads, splits, dim = parts.shape
-    block = triton.next_power_of_2(splits)
+    block = power_of_two(splits)
     part = min(dim, 64, max(16, 8192 // block))
     _join_kernel[(heads, dim // part, count)](
         parts,

@@ -22,6 +22,7 @@ from torch import Tensor
 from kernels.attention import full_attention
 from kernels.fused import card
 from kernels.fused.dot import dot
+from kernels.fused.launch import ceil_div, power_of_two
 from kernels.registry import interpreted, use_triton
 from kernels.rotary import rotate
 
@@ -75,7 +76,7 @@ def vision_attention(product: Tensor, cos: Tensor, sin: Tensor, heads: int, *, p
     plan = plan or vision_plan(dim, product.element_size(), roomy=card.roomy(product.device))
     block = 16
     lengths = torch.empty(2 * heads, count, dtype=torch.float32, device=product.device)
-    _turn_kernel[(triton.cdiv(count, block), 2 * heads)](
+    _turn_kernel[(ceil_div(count, block), 2 * heads)](
         product,
         cos,
         sin,
@@ -83,7 +84,7 @@ def vision_attention(product: Tensor, cos: Tensor, sin: Tensor, heads: int, *, p
         count,
         HEADS=heads,
         DIM=dim,
-        HALF=triton.next_power_of_2(dim // 2),
+        HALF=power_of_two(dim // 2),
         BLOCK=block,
         num_warps=4,
     )
@@ -92,7 +93,7 @@ def vision_attention(product: Tensor, cos: Tensor, sin: Tensor, heads: int, *, p
     # Two launches, since two loops in one kernel would have their shared memory side by side. Every tile leaves one of
     # them at once.
     for running in (False, True):
-        _vision_kernel[(triton.cdiv(count, plan.rows), heads)](
+        _vision_kernel[(ceil_div(count, plan.rows), heads)](
             product,
             out,
             lengths,
@@ -131,11 +132,11 @@ def vision_plan(dim: int, element: int, *, roomy: bool) -> Plan:
 
 def _parts(dim: int) -> tuple[int, int]:
     """A head dimension as two powers of two, the second (or 0) with room to spare."""
-    first: int = triton.next_power_of_2(dim)
+    first: int = power_of_two(dim)
     if first == dim or dim < 32:
         return max(first, 16), 0
     first //= 2
-    return first, max(16, int(triton.next_power_of_2(dim - first)))
+    return first, max(16, power_of_two(dim - first))
 
 
 def _check(product: Tensor, cos: Tensor, heads: int) -> int:
