@@ -27,6 +27,7 @@ from engine.images import prepare_image
 from engine.loader import Loaded, load_model
 from engine.memory.disk_tier import DiskTier
 from engine.memory.keeper import Keeper
+from engine.memory.reserve import lift
 from engine.memory.stored import StoredState
 from engine.messages import (
     BusyError,
@@ -317,6 +318,8 @@ class Engine:
         threads = choose_threads(self.config)
         torch.set_num_threads(threads)
         device = choose_device(self.config)
+        if device.type == "cuda":
+            lift()  # an engine before this one has left its budget as the limit
         dtype = choose_dtype(self.config, device)
         self._board.enter("planning", device=describe(device, dtype, threads))
 
