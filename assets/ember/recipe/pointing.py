@@ -38,8 +38,11 @@ TOKENS = 24
 NAMED = 1024
 """Small elements of a batch whose names are learned from their image tokens."""
 WAYS = ("text", "name", "function")
-FAVOURED = {"function": 1.3}
-"""Ways of asking that are chosen more often where an element has several: what it is for is the hardest to learn."""
+FUNCTION, FUNCTION_OF_TEXT = 1.3, 2.0
+"""How much more often than another way an element is asked by what it is for, the hardest to learn; and one of
+``TEXTS``."""
+TEXTS = frozenset(("link", "combo", "header", "tab", "item"))
+"""Kinds that on real screens are found least by what they are for."""
 PLACED = 0.06
 """Share of questions that say where on the picture the element is, of absent ones too."""
 MEANT = 0.3
@@ -355,7 +358,8 @@ def questions(
         if not choices:
             continue
         ways = sorted({query["by"] for query in choices})
-        by = rng.choices(ways, [FAVOURED.get(way, 1.0) for way in ways])[0]
+        function = FUNCTION_OF_TEXT if item["kind"] in TEXTS else FUNCTION
+        by = rng.choices(ways, [function if way == "function" else 1.0 for way in ways])[0]
         query = rng.choice([query for query in choices if query["by"] == by])
         text, box = wording(rng, query["q"], by), tuple(item["box"])
         if by == "text" and rng.random() < MEANT and (sense := meant(rng, item, present, thesaurus)):
