@@ -15,7 +15,7 @@ from torch import Tensor
 
 from engine import Engine
 from engine.messages import SamplingParams
-from engine.sample.sampler import Sampled, Sampler
+from engine.sample.sampler import Draw, Sampler
 
 END = "<|im_end|>"
 
@@ -29,7 +29,7 @@ class Replay:
         self._lanes: dict[int, deque[int]] = {}
         self.prompts: list[str] = []
         """What the model was shown, one a request."""
-        begin, sample = Sampler.begin, Sampler.sample
+        begin, start = Sampler.begin, Sampler.start
 
         def begin_recorded(
             sampler: Sampler, lane: int, params: SamplingParams, prompt_ids: Sequence[int], seed: int
@@ -38,16 +38,16 @@ class Replay:
             self._lanes[lane] = deque(self._recordings.popleft() if self._recordings else ())
             begin(sampler, lane, params, prompt_ids, seed)
 
-        def sample_recorded(sampler: Sampler, logits: Tensor, lanes: Sequence[int], *args: Any) -> Sampled:
+        def start_recorded(sampler: Sampler, logits: Tensor, lanes: Sequence[int], *args: Any) -> Draw:
             mask = torch.ones_like(logits, dtype=torch.bool)
             for row, lane in enumerate(lanes):
                 if recorded := self._lanes.get(lane):
                     mask[row] = False
                     mask[row, recorded.popleft()] = True
-            return sample(sampler, logits, lanes, mask)
+            return start(sampler, logits, lanes, mask)
 
         monkeypatch.setattr(Sampler, "begin", begin_recorded)
-        monkeypatch.setattr(Sampler, "sample", sample_recorded)
+        monkeypatch.setattr(Sampler, "start", start_recorded)
 
     def answers(self, *texts: str) -> None:
         """What the model writes to the next requests, each as the tokens that make it up, and its end."""

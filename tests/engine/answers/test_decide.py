@@ -29,7 +29,7 @@ def colour(name: str = "colour") -> Choice:
 @pytest.fixture
 def unsampled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any sampling step fails the test."""
-    monkeypatch.setattr(Sampler, "sample", lambda *_, **__: pytest.fail("a token was sampled"))
+    monkeypatch.setattr(Sampler, "start", lambda *_, **__: pytest.fail("a token was sampled"))
 
 
 @pytest.mark.usefixtures("unsampled")
@@ -104,7 +104,7 @@ def test_the_state_is_read_once(load_tiny: LoadTiny, passes: Passes) -> None:
 
 
 def test_numbers_are_read_digit_by_digit(tiny: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Sampler, "sample", lambda *_, **__: pytest.fail("a token was sampled"))
+    monkeypatch.setattr(Sampler, "start", lambda *_, **__: pytest.fail("a token was sampled"))
     decision = decide(tiny, STATE, [Number("bar", "What was the pressure?", 3), Number("part", "Which part?", 2, True)])
     assert decision.output_tokens == 5
     bar, part = decision.answers["bar"], decision.answers["part"]
@@ -127,7 +127,7 @@ def test_a_chain_of_digits() -> None:
 
 
 def test_a_place_is_one_chain_of_digits(tiny: Engine, passes: Passes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Sampler, "sample", lambda *_, **__: pytest.fail("a token was sampled"))
+    monkeypatch.setattr(Sampler, "start", lambda *_, **__: pytest.fail("a token was sampled"))
     image = tiny.prepare_image(Image.fromarray(np.full((64, 64, 3), 90, np.uint8)))
     decision = decide(tiny, [{"type": "image", "image": image}], [Place("save", "the Save button")])
     answer = decision.answers["save"]
