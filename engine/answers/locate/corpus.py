@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -94,10 +95,16 @@ class LogCorpus:
     def shown(self, unit: int) -> str:
         """A row; of a trace's first one also what the trace names as its cause."""
         text = self._source.row(unit)
-        entry = self.fold.entry_rows(int(self.fold.entry_of(np.array([unit]))[0]))
-        if unit == entry.start and len(entry) > 1 and len(text) < CAUSE:
-            text = " ".join([text, *self._causes(entry[1 : 1 + TRACE])])
+        place = int(np.searchsorted(self._heads, unit))
+        if self._heads[place] == unit and len(text) < CAUSE:
+            below = range(unit + 1, min(int(self._heads[place + 1]), unit + 1 + TRACE))
+            text = " ".join([text, *self._causes(below)])
         return text[:SHOWN]
+
+    @cached_property
+    def _heads(self) -> Units:
+        """Rows that begin entries, and behind them the number of rows."""
+        return np.append(self.fold.heads(), self.units)
 
     def _causes(self, rows: range) -> list[str]:
         """Of a trace's rows those that are no frame: the first and the last."""
