@@ -122,10 +122,11 @@ headings of columns and menus."""
 _SEVERAL = frozenset(
     re.findall(
         r"\w[\w ]+",
-        "attach, certificates, checklist, collapse all, comment, dependencies, desktop, diff, documents, expand all, "
-        "gradebook, guides, home, list view, location, marks, merge, network, next, next chapter, nickname, "
-        "parental controls, present now, previous, problems, rate, read receipts, recalculate, resize, security, "
-        "snippets, start slideshow, table of contents, throttling, title, up, watch, world",
+        "alignment, attach, billing, certificates, checklist, collapse all, comment, dependencies, desktop, "
+        "diff, documents, expand all, footnotes, gradebook, guides, home, images, list view, location, marks, "
+        "merge, network, next, next chapter, nickname, parental controls, present now, preview, previous, "
+        "problems, rate, read receipts, recalculate, resize, security, snippets, start slideshow, subtitles, "
+        "table of contents, tables, throttling, title, up, watch, world",
     )
 )
 """Names that mean one thing here and another there."""
