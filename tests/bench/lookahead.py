@@ -19,9 +19,10 @@ from typing import Any
 import torch
 
 from engine import Engine
-from engine.messages import Failed, Finished, GenerateRequest, Prompt, SamplingParams, TokenLogprob, Tokens
+from engine.messages import EngineError, GenerateRequest, Prompt, SamplingParams
 from engine.schedule.round import Round
 from engine.schedule.scheduler import Scheduler
+from ignis_desktop.bench.gpu.door import Written, read
 
 WAYS = {"after": (False, False), "early": (True, False), "ahead": (True, True)}
 """Lookahead; rounds may take their tokens on the device."""
@@ -46,21 +47,13 @@ class Open(Engine):
         Round.feeds_itself = property(lambda _: on_device)  # type: ignore[method-assign,assignment]
         self.scheduler.lanes.keeper.clear()
 
-    def ask(self, requests: Sequence[GenerateRequest]) -> list[tuple[list[int], list[TokenLogprob], Finished]]:
-        found = []
-        for stream in self.submit_all(requests):
-            if isinstance(stream, Exception):
-                raise stream
-            ids, logprobs = list[int](), list[TokenLogprob]()
-            for event in stream:
-                if isinstance(event, Tokens):
-                    ids += event.ids
-                    logprobs += event.logprobs
-                elif isinstance(event, Failed):
-                    raise event.error
-                elif isinstance(event, Finished):
-                    found.append((ids, logprobs, event))
-        return found
+    def ask(self, requests: Sequence[GenerateRequest]) -> list[Written]:
+        streams = []
+        for outcome in self.submit_all(requests):
+            if isinstance(outcome, EngineError):
+                raise outcome
+            streams.append(outcome)
+        return [read(stream) for stream in streams]
 
 
 def request(name: str, prompt: Prompt, tokens: int, **options: Any) -> GenerateRequest:
@@ -93,13 +86,13 @@ def bare(engine: Open, lanes: int) -> float | None:
 def rounds(engine: Open, lanes: int, tokens: int, options: dict[str, Any]) -> bool:
     """One line of the table. Returns whether all ways wrote the same."""
     times: dict[str, list[float]] = {way: [] for way in WAYS}
-    written: dict[str, list[list[int]]] = {}
+    written: dict[str, list[tuple[int, ...]]] = {}
     for _ in range(REPEATS):
         for way in WAYS:
             engine.go(way)
             answers = engine.ask([request(f"r{n}", prompt(n), tokens, **options) for n in range(lanes)])
-            written[way] = [ids for ids, _, _ in answers]
-            times[way].append(1e3 * max(end.decode_seconds for _, _, end in answers) / (tokens - 1))
+            written[way] = [answer.ids for answer in answers]
+            times[way].append(1e3 * max(answer.end.decode_seconds for answer in answers) / (tokens - 1))
     same = written["after"] == written["early"] == written["ahead"]
     floor = bare(engine, lanes)
     line = []
@@ -117,15 +110,16 @@ def rounds(engine: Open, lanes: int, tokens: int, options: dict[str, Any]) -> bo
 def turns(engine: Open) -> bool:
     """An answer that ends with a token nobody foresaw, and what the next turn computes from the state kept after it."""
     engine.go("after")
-    ((ids, _, _),) = engine.ask([request("dry", prompt(1), 40, **SAMPLED)])
+    (dry,) = engine.ask([request("dry", prompt(1), 40, **SAMPLED)])
+    ids = dry.ids
     stop = next(token for place, token in enumerate(ids) if place >= 15 and token not in ids[:place])
     found = {}
     for way in WAYS:
         engine.go(way)
-        ((ids, _, end),) = engine.ask([request("turn", prompt(1, marked=True), 60, stop_ids=(stop,), **SAMPLED)])
-        following = Prompt((*prompt(1).ids, *ids, *prompt(2).ids), marks=(PROMPT,))
-        ((more, logprobs, last),) = engine.ask([request("next", following, 20, logprobs=3, **GREEDY)])
-        found[way] = ids, end.reason, more, logprobs, last.usage.cached_tokens
+        (turn,) = engine.ask([request("turn", prompt(1, marked=True), 60, stop_ids=(stop,), **SAMPLED)])
+        following = Prompt((*prompt(1).ids, *turn.ids, *prompt(2).ids), marks=(PROMPT,))
+        (more,) = engine.ask([request("next", following, 20, logprobs=3, **GREEDY)])
+        found[way] = turn.ids, turn.end.reason, more.ids, more.logprobs, more.end.usage.cached_tokens
     same = found["after"] == found["early"] == found["ahead"]
     print(f"the next turn starts from {found['ahead'][4]} tokens:", "the same" if same else f"NOT THE SAME: {found}")
     return same
