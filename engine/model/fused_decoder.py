@@ -53,7 +53,7 @@ class RoundColumns:
     past: Tensor
     """Tokens in the lane's state."""
     rows: Tensor
-    """Pool row of the new token's keys and values."""
+    """Pool row of the new token's keys and values; a column with a negative one leaves its lane as it is."""
     table: Tensor
     """int32 [B, pages], each lane's pages in order."""
 
@@ -61,8 +61,8 @@ class RoundColumns:
         return paged_decode(q, gate, pool, self.table, self.past, dependent=True)
 
     def recur(self, number: int, product: Partial, gates: Tensor, layer: GdnLayer, state: GdnState) -> Tensor:
-        mixed = gdn_inputs(product, layer, state, self.slots, dependent=True)
-        return gdn_step(mixed, product, gates, layer, state, self.slots, dependent=True)
+        mixed = gdn_inputs(product, layer, state, self.slots, rows=self.rows, dependent=True)
+        return gdn_step(mixed, product, gates, layer, state, self.slots, rows=self.rows, dependent=True)
 
 
 @dataclass(frozen=True)

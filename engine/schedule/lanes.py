@@ -68,11 +68,6 @@ class Lanes:
     def free(self) -> int:
         return self._lanes.count(None)
 
-    @property
-    def spare(self) -> int | None:
-        """A lane that nobody holds: what stands in its state is nobody's."""
-        return self._lanes.index(None) if None in self._lanes else None
-
     def __contains__(self, sequence: Sequence) -> bool:
         return self._lanes[sequence.lane] is sequence
 

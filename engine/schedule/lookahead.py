@@ -33,9 +33,9 @@ behind it too. The same holds for a lane that is cancelled, late, faulty, or cut
 Its *state* is another matter: the end of an answer is kept for the conversation's next turn (``Lanes.keep_end``) at
 exactly the tokens before the last one, and round n + 1 would have taken the last one in, which cannot be undone. So the
 device itself looks for end tokens before the round begins (``Round``): the column of a lane whose token is one of its
-end tokens writes no keys and values and works on the state of a lane that nobody holds. Stop strings are text, which
-only the host reads, so a lane that has some and whose end is kept does not run ahead. Nor does one whose end is kept
-while every lane is held: there is no other state to work on.
+end tokens leaves nothing behind. It writes no keys and values, and reads the lane's recurrent state without writing it
+back, so that no second place is needed for a state, nor a copy of one. Stop strings are text, which only the host
+reads, so a lane that has some and whose end is kept does not run ahead.
 
 Parking needs nothing: between two steps a lane's state and what the host knows of it are those of round n + 1, and its
 row of logits is put aside with it.
@@ -53,18 +53,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Sequence as Many
 
-from engine.schedule.job import Sequence
+from engine.schedule.job import Job, Sequence
 from engine.schedule.round import END_IDS, Column
 
 
-def columns_ahead(sequences: Many[Sequence], certain: Callable[[int], bool], spare: int | None) -> list[Column] | None:
+def columns_ahead(sequences: Many[Sequence], certain: Callable[[int], bool]) -> list[Column] | None:
     """The columns of the round after the one whose rows are being drawn, if it may be launched before the tokens are
     known.
 
     Args:
         sequences: of the rows that are being drawn: all that decode.
         certain: whether the token of a lane is final on the device.
-        spare: a lane that nobody holds.
 
     Returns:
         None when the host has to see the tokens first; else a column for each sequence but those whose answer is
@@ -74,13 +73,12 @@ def columns_ahead(sequences: Many[Sequence], certain: Callable[[int], bool], spa
     for row, sequence in enumerate(sequences):
         if len(sequence.generated) + 1 >= sequence.job.cap:
             continue
-        if not certain(sequence.lane):
+        if not certain(sequence.lane) or _kept_unseen(sequence.job):
             return None
-        instead: int | None = sequence.lane
-        job = sequence.job
-        if job.keeps_end and (job.end_ids or job.stop_strings):
-            instead = spare if len(job.end_ids) <= END_IDS and not job.stop_strings else None
-        if instead is None:
-            return None
-        columns.append(Column(sequence, row, instead))
+        columns.append(Column(sequence, row))
     return columns
+
+
+def _kept_unseen(job: Job) -> bool:
+    """Whether an answer may end without the device noticing and its state is wanted then."""
+    return job.keeps_end and (job.stop_strings or len(job.end_ids) > END_IDS)

@@ -26,12 +26,10 @@ from engine.schedule.job import Sequence
 _log = logging.getLogger(__name__)
 END_IDS = 8
 """End tokens of a lane that the device looks for; those of a lane that has more are the host's business alone."""
-_FIELDS = 10
-_LANE, _SOURCE, _LIVE, _ENDED = 0, 1, slice(2, 6), slice(6, 10)
-"""Of a column: its lane; which of the tokens that were chosen is its own; slot of its state, rotary position, tokens in
-its state and pool row; the same four when that token ends its lane."""
-_NOWHERE = (0, 0, -1)
-"""Position, tokens and row of a column that leaves nothing behind but in its slot."""
+_FIELDS = 5
+_LANE, _SOURCE, _POSITION, _PAST, _ROW = range(_FIELDS)
+"""Of a column: its lane, whose number is its slot too; which of the tokens that were chosen is its own; its rotary
+position; tokens in its state; its pool row, −1 where it leaves nothing behind."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +39,11 @@ class Column:
     sequence: Sequence
     source: int
     """The row of its token among those that are taken."""
-    instead: int
-    """The lane whose state is worked on if that token is one of the end tokens, which the host may not know yet: one
-    that nobody holds, or its own where nobody wants its state then."""
 
 
 def columns_of(sequences: Many[Sequence]) -> list[Column]:
     """Columns of sequences that go on."""
-    return [Column(sequence, row, sequence.lane) for row, sequence in enumerate(sequences)]
+    return [Column(sequence, row) for row, sequence in enumerate(sequences)]
 
 
 @dataclass(frozen=True)
@@ -61,9 +56,9 @@ class _Captured:
 class _Stage:
     """On the host, one column a running lane."""
 
-    def __init__(self, lanes: int, pinned: bool) -> None:
-        self.columns = torch.zeros(_FIELDS, lanes, dtype=torch.int32, pin_memory=pinned)
-        self.tokens = torch.zeros(lanes, dtype=torch.int32, pin_memory=pinned)
+    def __init__(self, width: int, pinned: bool) -> None:
+        self.columns = torch.zeros(_FIELDS, width, dtype=torch.int32, pin_memory=pinned)
+        self.tokens = torch.zeros(width, dtype=torch.int32, pin_memory=pinned)
         self.copied = torch.cuda.Event() if pinned else None
 
     def fill(self, columns: Many[tuple[int, ...]]) -> None:
@@ -81,14 +76,13 @@ class Round:
         self._lanes = lanes
         device = network.device
         pinned = device.type == "cuda"
-        self._stages = [_Stage(lanes, pinned) for _ in range(2)]
-        """Used in turn: a round is staged while the one before may still wait for the device, and so may its copy."""
-        self._columns = torch.zeros(_FIELDS, lanes, dtype=torch.int32, device=device)
-        self._chosen = torch.zeros(lanes, dtype=torch.int32, device=device)
-        """The tokens that columns take: those of the last draw, row by row, or those that the host knows."""
         # Rows of 16 bytes: kernels are compiled for addresses that are multiples of it.
-        self._fed = torch.zeros(4, -(-lanes // 4) * 4, dtype=torch.int32, device=device)
-        """What the kernels read of a column: slot, rotary position, tokens in the state, pool row."""
+        width = -(-lanes // 4) * 4
+        self._stages = [_Stage(width, pinned) for _ in range(2)]
+        """Used in turn: a round is staged while the one before may still wait for the device, and so may its copy."""
+        self._columns = torch.zeros(_FIELDS, width, dtype=torch.int32, device=device)
+        self._chosen = torch.zeros(width, dtype=torch.int32, device=device)
+        """The tokens that columns take: those of the last draw, row by row, or those that the host knows."""
         self._table = torch.zeros(lanes, pages, dtype=torch.int32, device=device)
         """Pages of every lane, in order."""
         self._ends = torch.full((lanes, END_IDS), -1, dtype=torch.int32, device=device)
@@ -98,13 +92,13 @@ class Round:
     @property
     def nbytes(self) -> int:
         """Bytes of the buffers on the device."""
-        buffers = (self._columns, self._chosen, self._fed, self._table, self._ends)
+        buffers = (self._columns, self._chosen, self._table, self._ends)
         return sum(buffer.nbytes for buffer in buffers)
 
     @property
     def feeds_itself(self) -> bool:
         """Whether a round can take its tokens where they were chosen, without the host's looking at them. Plain torch
-        has no column without a lane; on the CPU it does not matter who looks."""
+        has no column that leaves nothing behind; on the CPU it does not matter who looks."""
         return not isinstance(self._network.decoder, Decoder) or self._network.device.type == "cpu"
 
     @property
@@ -169,14 +163,8 @@ class Round:
         stage = self._stages[0]
         self._stages.reverse()
         fields = [
-            (
-                s.lane,
-                column.source,
-                *(s.lane, s.context + s.rope_delta, s.context, s.pages[s.context // size] * size + s.context % size),
-                *(column.instead, *_NOWHERE),
-            )
-            for column in columns
-            for s in (column.sequence,)
+            (s.lane, source, s.context + s.rope_delta, s.context, s.pages[s.context // size] * size + s.context % size)
+            for s, source in ((column.sequence, column.source) for column in columns)
         ]
         stage.fill(fields)
         # Whole, since only what is contiguous is copied without a detour.
@@ -198,29 +186,28 @@ class Round:
         captured.graph.replay()
         return captured.logits
 
-    def _feed(self, width: int) -> tuple[Tensor, Tensor, Tensor]:
-        """(slot, position, past and row of each column; its token; whether that ends its lane): [4, B], [B], [B]."""
+    def _feed(self, width: int) -> tuple[Tensor, Tensor]:
+        """(Token of each column, its pool row, −1 where that token ends the lane), int32 [B] each."""
         columns = self._columns[:, :width]
         tokens = self._chosen.index_select(0, columns[_SOURCE])
         ended = (self._ends.index_select(0, columns[_LANE]) == tokens[:, None]).any(1)
-        fed = torch.where(ended, columns[_ENDED], columns[_LIVE], out=self._fed[:, :width])
-        return fed, tokens, ended
+        return tokens, columns[_ROW].masked_fill(ended, -1)
 
     def _plain(self, decoder: Decoder, sequences: Many[Sequence], *, known: bool) -> Tensor:
         """A round of plain torch. Where the tokens are not ``known``, it is on the CPU, which sees who ended: their
         columns are left out, so that the others have the neighbours that they would have without lookahead, and the
         same bits."""
         width = len(sequences)
+        positions = self._columns[_POSITION, :width]
         if known:
-            _, positions, _, rows = self._columns[_LIVE, :width]
-            return _forward(decoder, sequences, self._chosen[:width], positions, rows)
-        (_, positions, _, rows), tokens, ended = self._feed(width)
-        live = [row for row, over in enumerate(ended.tolist()) if not over]
+            return _forward(decoder, sequences, self._chosen[:width], positions, self._columns[_ROW, :width])
+        tokens, rows = self._feed(width)
+        live = [column for column, row in enumerate(rows.tolist()) if row >= 0]
         if len(live) == width:
             return _forward(decoder, sequences, tokens, positions, rows)
         logits = torch.zeros(width, self._network.config.text.vocab_size)
         if live:
-            going = [sequences[row] for row in live]
+            going = [sequences[column] for column in live]
             logits[live] = _forward(decoder, going, tokens[live], positions[live], rows[live])
         return logits
 
@@ -229,14 +216,14 @@ class Round:
 
         decoder = self._network.decoder
         assert not isinstance(decoder, Decoder)
-        (slots, positions, past, rows), tokens, _ = self._feed(width)
+        tokens, rows = self._feed(width)
+        slots, positions, past = (self._columns[field, :width] for field in (_LANE, _POSITION, _PAST))
         table = self._table.index_select(0, slots)
         return decoder.round(RoundColumns(slots, tokens, positions, past, rows, table))
 
     def _prepare(self, width: int) -> None:
-        """Columns of empty lanes, for a pass whose result nobody reads and that writes no keys."""
-        empty = [(lane, lane, *(lane, *_NOWHERE), *(lane, *_NOWHERE)) for lane in range(width)]
-        self._stages[0].fill(empty)
+        """Columns of empty lanes, for a pass whose result nobody reads and that leaves nothing behind."""
+        self._stages[0].fill([(lane, lane, 0, 0, -1) for lane in range(width)])
         self._columns.copy_(self._stages[0].columns)
         self._chosen.zero_()
 

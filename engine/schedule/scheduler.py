@@ -440,7 +440,7 @@ class Scheduler:
         go_on = go_on and self._lookahead and not late
         draw = self._sampler.start(logits, [s.lane for s in sequences])
         ahead = go_on and self._round_buffers.feeds_itself
-        columns = columns_ahead(sequences, self._sampler.certain, self.lanes.spare) if ahead else None
+        columns = columns_ahead(sequences, self._sampler.certain) if ahead else None
         launched = Attempt()
         if columns:
             launched.make(lambda: self._launch(columns, draw.tokens))

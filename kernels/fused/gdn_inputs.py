@@ -21,6 +21,7 @@ def gdn_inputs_reference(
     state: GdnState,
     slots: Tensor,
     *,
+    rows: Tensor | None = None,
     record: GdnRecord | None = None,
     dependent: bool = False,
 ) -> Tensor:
@@ -33,7 +34,7 @@ def gdn_inputs_reference(
     for lane, slot in enumerate(slots.tolist()):
         y, after = causal_conv_chunk(x[lane * columns :][:columns].float(), layer.conv, state.conv[slot].float())
         parts.append(y)
-        if record is None:
+        if record is None and (rows is None or rows[lane] >= 0):
             state.conv[slot] = after
     keys = layer.key_heads * layer.key_dim
     q, k, v = torch.cat(parts).split([keys, keys, layer.channels - 2 * keys], dim=-1)
@@ -48,6 +49,7 @@ def gdn_inputs(
     state: GdnState,
     slots: Tensor,
     *,
+    rows: Tensor | None = None,
     record: GdnRecord | None = None,
     dependent: bool = False,
 ) -> Tensor:
@@ -57,6 +59,8 @@ def gdn_inputs(
         product: [B · T, q ‖ k ‖ v ‖ z], lane after lane.
         state: its convolution is brought up to the column where T = 1 and nothing is recorded.
         slots: int32 [B], the lanes' slots.
+        rows: int32 [B], the pool rows of the columns: the state of one with a negative row stays as it is. None: there
+            is no such column.
         record: takes the inputs instead, to be settled by ``gdn_fold``; must be given where T > 1.
         dependent: launched while the kernel before may still run (programmatic dependent launch).
 
@@ -64,7 +68,7 @@ def gdn_inputs(
         float32 [B · T, C]; q carries the factor 1 / √Dk.
     """
     if not use_triton(product.values):
-        return gdn_inputs_reference(product, layer, state, slots, record=record)
+        return gdn_inputs_reference(product, layer, state, slots, rows=rows, record=record)
     columns = _columns(product, layer, state, slots, record)
     out = torch.empty(product.columns, layer.channels, dtype=torch.float32, device=product.values.device)
     grid = (2 * layer.key_heads + layer.value_heads, len(slots))
@@ -73,7 +77,8 @@ def gdn_inputs(
     constants |= {"KEY_HEADS": layer.key_heads, "DK": layer.key_dim, "DV": layer.value_dim}
     constants |= {"D": max(layer.key_dim, layer.value_dim)}
     if record is None:
-        _one_kernel[grid](*arguments, **constants, num_warps=1, **overlap(dependent, out))
+        written = slots if rows is None else rows  # no slot is negative
+        _one_kernel[grid](*arguments, written, **constants, num_warps=1, **overlap(dependent, out))
     else:
         constants |= {"T": columns, "T_UP": power_of_two(columns)}
         _columns_kernel[grid](*arguments, record.inputs, **constants, num_warps=4, **overlap(dependent, out))
@@ -112,6 +117,7 @@ def _one_kernel(  # type: ignore[no-untyped-def]
     state_stride,
     slots,
     out,
+    rows,
     OUT: tl.constexpr,
     LAYOUT: tl.constexpr,
     C: tl.constexpr,
@@ -133,6 +139,7 @@ def _one_kernel(  # type: ignore[no-untyped-def]
     x0 = tl.load(row, mask=mask, other=0.0)
     x1 = tl.load(row + C, mask=mask, other=0.0)
     x2 = tl.load(row + 2 * C, mask=mask, other=0.0)
+    written = mask & (tl.load(rows + lane) >= 0)
     if DEPENDENT:
         tl.extra.cuda.gdc_launch_dependents()
         tl.extra.cuda.gdc_wait()
@@ -143,9 +150,9 @@ def _one_kernel(  # type: ignore[no-untyped-def]
     if head < 2 * KEY_HEADS:
         y = y * (tl.rsqrt(tl.sum(y * y) + 1e-6) * scale)
     tl.store(out + lane * C + c, y, mask=mask)
-    tl.store(row, x1, mask=mask)
-    tl.store(row + C, x2, mask=mask)
-    tl.store(row + 2 * C, x3, mask=mask)
+    tl.store(row, x1, mask=written)
+    tl.store(row + C, x2, mask=written)
+    tl.store(row + 2 * C, x3, mask=written)
 
 
 @triton.jit

@@ -22,6 +22,7 @@ def gdn_step_reference(
     state: GdnState,
     slots: Tensor,
     *,
+    rows: Tensor | None = None,
     dtype: torch.dtype = torch.bfloat16,
     dependent: bool = False,
 ) -> Tensor:
@@ -33,7 +34,8 @@ def gdn_step_reference(
     s = state.recurrent[where] * g.exp()[..., None, None]
     u = beta[..., None] * (v - torch.einsum("bhkv,bhk->bhv", s, k))
     s += k[..., None] * u[..., None, :]
-    state.recurrent[where] = s
+    written = slice(None) if rows is None else rows >= 0
+    state.recurrent[where[written]] = s[written]
     return gated_norm_reference(torch.einsum("bhkv,bhk->bhv", s, q), product, layer, dtype)
 
 
@@ -59,6 +61,7 @@ def gdn_step(
     state: GdnState,
     slots: Tensor,
     *,
+    rows: Tensor | None = None,
     dtype: torch.dtype = torch.bfloat16,
     dependent: bool = False,
 ) -> Tensor:
@@ -70,6 +73,8 @@ def gdn_step(
         ba: [B, b ‖ a], 2 Hv values of any float type.
         state: its recurrence is updated in place.
         slots: int32 [B], no slot twice.
+        rows: int32 [B], the pool rows of the columns: the state of one with a negative row stays as it is. None: there
+            is no such column.
         dtype: of the result.
         dependent: launched while the kernel before may still run (programmatic dependent launch).
 
@@ -77,7 +82,7 @@ def gdn_step(
         [B, Hv · Dv]: RMSNorm(Sᵀq / √Dk) · SiLU(z), what the layer's output matrix takes.
     """
     if not use_triton(mixed):
-        return gdn_step_reference(mixed, product, ba, layer, state, slots, dtype=dtype)
+        return gdn_step_reference(mixed, product, ba, layer, state, slots, rows=rows, dtype=dtype)
     _check(mixed, product, ba, layer, state, slots)
     out = torch.empty(len(slots), layer.value_heads * layer.value_dim, dtype=dtype, device=mixed.device)
     _step_kernel[(layer.value_heads, len(slots))](
@@ -90,6 +95,7 @@ def gdn_step(
         state.recurrent,
         state.recurrent.stride(0),
         slots,
+        slots if rows is None else rows,  # no slot is negative
         out,
         layer.eps,
         OUT=product.out_features,
@@ -99,7 +105,7 @@ def gdn_step(
         HEADS=layer.value_heads,
         DK=layer.key_dim,
         DV=layer.value_dim,
-        # 208 registers: two programs on a multiprocessor, so that one loads while the other stores.
+        # 212 registers: two programs on a multiprocessor, so that one loads while the other stores.
         num_warps=4,
         **overlap(dependent, out),
     )
@@ -129,6 +135,7 @@ def _step_kernel(  # type: ignore[no-untyped-def]
     state,
     state_stride,
     slots,
+    rows,
     out,
     eps,
     OUT: tl.constexpr,
@@ -148,6 +155,7 @@ def _step_kernel(  # type: ignore[no-untyped-def]
     # The state is on its way while the kernels before still run: nothing has written it since the last round.
     s = tl.load(where)
     w = tl.load(norm + j)
+    row = tl.load(rows + lane)
     if DEPENDENT:
         tl.extra.cuda.gdc_launch_dependents()
         tl.extra.cuda.gdc_wait()
@@ -160,6 +168,6 @@ def _step_kernel(  # type: ignore[no-untyped-def]
     # o = (S + k ⊗ u)ᵀ q = Sᵀq + (k · q) u: both products with the state before it changes, so neither waits.
     u = beta * (v - tl.sum(s * k[:, None], axis=0))
     o = tl.sum(s * q[:, None], axis=0) + tl.sum(k * q) * u
-    tl.store(where, s + k[:, None] * u[None, :])
+    tl.store(where, s + k[:, None] * u[None, :], mask=row >= 0)
     y = o * tl.rsqrt(tl.sum(o * o) / DV + eps) * w * silu(z)
     tl.store(out + (lane * HEADS + head) * DV + j, y.to(out.dtype.element_ty))

@@ -40,6 +40,7 @@ TYPES = {
     "state": "*fp32",
     "state_stride": "i32",
     "slots": "*i32",
+    "rows": "*i32",
     "starts": "*i32",
     "out": "*bf16",
     "eps": "fp32",

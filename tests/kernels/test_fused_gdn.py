@@ -70,6 +70,21 @@ def test_a_round_of_one_column(form: str, shape: tuple[int, int, int], split: bo
     assert error(state.recurrent, after.recurrent) < 1e-6
 
 
+def test_a_column_that_leaves_nothing_behind(form: str) -> None:
+    """One whose row is negative gives what it would give, and its slot stays as it is."""
+    layer = layer_of((2, 6, 16))
+    product, ba = products(layer, 3, True)
+    state = random_state(layer, 4, 2)
+    slots, rows = torch.tensor([2, 0, 3], dtype=torch.int32), torch.tensor([70, -1, 0], dtype=torch.int32)
+    before, plain = copy(state), copy(state)
+    expected = gdn_step(gdn_inputs(product, layer, plain, slots), product, ba, layer, plain, slots)
+    mixed = gdn_inputs(product, layer, state, slots, rows=rows)
+    assert torch.equal(gdn_step(mixed, product, ba, layer, state, slots, rows=rows), expected)
+    for slot, after in enumerate([before, before, plain, plain]):
+        assert torch.equal(state.conv[slot], after.conv[slot])
+        assert torch.equal(state.recurrent[slot], after.recurrent[slot])
+
+
 @pytest.mark.parametrize(("columns", "accepted"), [(2, [2, 1]), (4, [3, 0]), (8, [5, 8])])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_round_of_columns_that_may_not_stand(

@@ -60,14 +60,14 @@ def test_what_the_sampler_counts(folder: Path, others: dict[str, Any], logprobs:
 def test_end_tokens_come_unforeseen_and_what_is_kept_ends_before_them(
     folder: Path, options: dict[str, Any], lanes: int
 ) -> None:
-    """On all lanes, when nobody's state can be worked on instead until one is free, and with one to spare."""
+    """On all lanes, and with one to spare."""
     prompts = [kept(70 + n, n) for n in range(3)]
     requests = ended_by_ids(folder, prompts, options, [5, 9, 14])
     plain, ahead = both_ways(folder, requests, lanes=lanes)
     assert_same(plain, ahead)
     assert all(told.end[0] == "stop" for told in plain.told.values())  # type: ignore[index]
     everybody = ("r0", "r1", "r2")
-    assert (everybody in ahead.ahead) == (lanes == 4)
+    assert everybody in ahead.ahead
     assert any(0 < len(names) < 3 for names in ahead.ahead)
     tokens = sorted(state.tokens for state in ahead.kept().values())
     assert len(tokens) == 6

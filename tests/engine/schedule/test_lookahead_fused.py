@@ -1,5 +1,5 @@
-"""Lookahead over the card's decoder, its kernels in their plain forms. A lane that ended leaves a column without a lane
-there, so the round stays as wide as it was."""
+"""Lookahead over the card's decoder, its kernels in their plain forms. There a lane that ended still has a column in
+the round, which stays as wide as it was."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
 from torch import Tensor
 
 from engine import compute
@@ -60,19 +61,21 @@ def test_a_lane_that_ended_is_no_matter_to_its_neighbours(served: Path) -> None:
             assert relative(other.tensors[name], tensor) < 2e-2, name
 
 
-def test_a_column_without_a_lane_writes_to_the_spare_one_only(served: Path) -> None:
-    """Whatever stands in a lane nobody holds, and wherever it writes: nothing of it is in what is kept."""
-    (request,) = ended_by_ids(served, [kept(70)], DIVERSE, [5], dtype="bfloat16")
+def test_the_column_of_a_lane_that_ended_leaves_nothing_behind(served: Path) -> None:
+    """Not in the lane, which all are held by, nor anywhere in the pool."""
+    (request,) = ended_by_ids(served, [kept(70)], DIVERSE, [5], dtype="bfloat16", lanes=1)
     found = []
-    for filling in (0.0, float("nan")):
-        world = Stepped(served, True, dtype="bfloat16")
-        conv, recurrent = world.scheduler._network.state.buffers
-        conv[:, 1:].fill_(filling)
-        recurrent[:, 1:].fill_(filling)
+    for lookahead in (False, True):
+        world = Stepped(served, lookahead, dtype="bfloat16", lanes=1)
+        network = world.scheduler._network
+        network.kv._rows.zero_()
         world.ask(request)
         world.run()
-        found.append(world)
-    assert_same(*found)
+        found.append((*network.state.buffers, network.kv._rows, len(world.ahead)))
+    *plain, _ = found[0]
+    *ahead, launched = found[1]
+    assert launched == len(world.told["r0"].ids), "the last of them was in vain"
+    assert all(torch.equal(one, other) for one, other in zip(plain, ahead, strict=True))
 
 
 def test_where_it_cannot_be_done_rounds_wait_for_their_tokens(
