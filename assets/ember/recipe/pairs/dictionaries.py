@@ -53,7 +53,7 @@ def foldoc(text: str) -> Iterator[Pair]:
     for block in re.split(r"\n(?=\S)", text):
         head, _, body = block.partition("\n")
         body = re.sub(r"[{}]", "", re.sub(r"<[^<>]*>|^\s*\d+\. ", " ", re.sub(r"\s+", " ", body))).strip()
-        body = re.sub(r"\s*\(\d{4}-\d\d-\d\d\)|^\([^()]*\) |^\d+\. ", "", body)
+        body = re.sub(r"\s*\(\d{4}-\d\d-\d\d\)|^\([^()]*\) |^\d+\. | ?\[\"[^]]*\]\.?", "", body)
         sentence = re.split(r"(?<=[a-z)]\.) ", body)[0]
         if 2 < len(head) < 40 and sentence[:1].isupper() and 25 < len(sentence) < 220:
             yield head.strip(), sentence

@@ -41,7 +41,7 @@ def names(root: Path) -> Iterator[Pair]:
 
 
 def _explained(item: Item) -> str | None:
-    text = re.sub(r"^(\([A-Z][\w, -]+\)|\[[\w ]+\]|(Added|New) in [\d.]+[.:])\s*", "", item.text)
+    text = re.sub(r"^(\([^()]+\)|\[[\w ]+\]|(Added|New) in [\d.]+[.:])\s*", "", item.text)
     said = first(text, 200)
     return None if said and re.match(r"(Takes|Accepts|Expects) (a|an|one)\b.{0,40}$", said) else said
 
@@ -61,8 +61,8 @@ def option(item: Item, page: str) -> Pair | None:
 
 def options(root: Path) -> Iterator[Pair]:
     """Options of commands."""
-    for page, section, source in pages(root, "168"):
-        if section in "168":
+    for page, _, source in pages(root, "168"):
+        if not page.startswith("zsh"):  # "zshbuiltins -f" is no command
             yield from (pair for item in items(source, page) if (pair := option(item, page)))
 
 

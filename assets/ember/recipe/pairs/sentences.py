@@ -20,7 +20,7 @@ _SHORTENED = re.compile(
 )
 _LEFT_OVER = re.compile(
     r"[{}<>|\\^~*@]|%[a-z0-9]|::|``|__|\$\(|\w+://|www\.|#\w|\(\)\w|\[[^\]]*$|[A-Za-z]_$|\.\.\.$|"
-    r"\bXXX\b|\(\s*\)|\b(TODO|FIXME)\b"
+    r"\bXXX\b|\w\(\d\), \w|\(\s*\)|\b(TODO|FIXME)\b"
 )
 _ELSEWHERE = re.compile(
     r"\b(see (also|the|section|below|above)|as (above|below)|"
