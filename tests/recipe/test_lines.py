@@ -181,3 +181,12 @@ def test_what_is_found_is_learned_with_a_doubt(monkeypatch):
     value, metrics = loss(0.7, 0.5)
     assert value == pytest.approx(-((1 - absent) * math.log(0.7) + absent * math.log(0.3)), rel=1e-5)
     assert metrics["none"].item() == 1
+
+
+def test_small_sources_of_pairs_are_not_lost_among_large_ones():
+    rows = [(f"what {n} is", f"word {n}") for n in range(909)]
+    drawn = Counter(
+        i < 900 for i in retrieval.Pairs(rows, ["dictionary"] * 900 + ["message"] * 9).draw(random.Random(0), 3300)
+    )
+    assert 220 < drawn[False] < 380  # of 3,300 a root of 9 in 30 + 3 are 300; of rows alike they would be 33
+    assert 15 < sum(i >= 900 for i in retrieval.Pairs(rows).draw(random.Random(0), 3300)) < 60

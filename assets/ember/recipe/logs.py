@@ -193,7 +193,7 @@ def log_document(
     while len(lines) < count:
         when += rng.choice((0, 0, 1, 1, 2, 7, 40, rng.randint(0, 4000)))
         if pairs and rng.random() < odd:
-            question, said = rng.choice(pairs.rows)[:: rng.choice((1, -1))]
+            question, said = pairs.rows[pairs.draw(rng, 1)[0]][:: rng.choice((1, -1))]
             service, level = rng.choice(services), rng.choice(("info", "info", "warn", "error"))
             lines.append(shown(Line(when, rng.randint(0, 999), host, service, pids[service], level, said)))
             foreign.append((question, len(lines) - 1))

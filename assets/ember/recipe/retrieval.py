@@ -7,8 +7,9 @@ import hashlib
 import json
 import random
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -74,15 +75,23 @@ FIELDS = {
 
 
 class Pairs:
-    """Paraphrase pairs (question, text) with an index from content words to pairs, for hard negatives."""
+    """Paraphrase pairs (question, text) with an index from content words to pairs, for hard negatives. ``sources`` names
+    where each comes from; without it all are of one."""
 
-    def __init__(self, rows: list[tuple[str, str]]) -> None:
+    def __init__(self, rows: list[tuple[str, str]], sources: list[str] | None = None) -> None:
         self.rows = rows
+        counts = Counter(sources or ())
+        # A source is drawn by the root of its size, so that a few hundred messages are not lost among dictionaries.
+        self._bounds = list(accumulate(counts[name] ** -0.5 for name in sources or ())) or list(range(1, len(rows) + 1))
         self.with_word: dict[str, list[int]] = defaultdict(list)
         for index, (question, text) in enumerate(rows):
             for word in set(re.findall(r"[a-z]{4,}", f"{question} {text}".lower())) - STOP:
                 self.with_word[word].append(index)
         self.topics = [word for word, found in self.with_word.items() if 4 <= len(found) <= 600]
+
+    def draw(self, rng: random.Random, count: int) -> list[int]:
+        """Indices of ``count`` pairs at random, some maybe more than once."""
+        return rng.choices(range(len(self.rows)), cum_weights=self._bounds, k=count)
 
     def near(self, rng: random.Random, text: str) -> tuple[str, str] | None:
         """A pair that shares a content word with ``text`` and is not it, or None."""
@@ -95,14 +104,15 @@ class Pairs:
     @classmethod
     def load(cls, path: Path, *, held_out: bool) -> Pairs:
         """Read ``{"q", "t"}`` JSON lines (gzip); one pair in 50 is held out."""
-        rows = []
+        rows, sources = [], []
         with gzip.open(path, "rt", encoding="utf-8") as file:
             for row in map(json.loads, file):
                 question, text = row["q"].strip(), row["t"].strip()
                 out = hashlib.sha256(text.encode()).digest()[0] < 5
                 if out == held_out and question and text and len(question) + len(text) < 400:
                     rows.append((question, text))
-        return cls(rows)
+                    sources.append(row.get("src", ""))
+        return cls(rows, sources)
 
 
 @dataclass
@@ -157,7 +167,7 @@ def pair_document(rng: random.Random, count: int, pairs: Pairs, *, wanted: int) 
         if pairs.topics and rng.random() < 0.8:
             found = pairs.with_word[rng.choice(pairs.topics)]
             chosen += rng.sample(found, min(len(found), max(2, count // 2)))
-    chosen += rng.choices(range(len(pairs.rows)), k=max(0, count + wanted - len(chosen)))
+    chosen += pairs.draw(rng, max(0, count + wanted - len(chosen)))
     chosen = list(dict.fromkeys(chosen))
     rng.shuffle(chosen)
     swap = rng.random() < 0.4
@@ -300,7 +310,7 @@ def around(rng: random.Random, material: Material, count: int) -> list[str]:
     if material.sentences:
         texts += rng.sample(material.sentences, min(len(material.sentences), count))
     if material.pairs:
-        drawn = (rng.choice(rng.choice(material.pairs.rows)) for _ in range(count))
+        drawn = (rng.choice(material.pairs.rows[i]) for i in material.pairs.draw(rng, count))
         texts += [text for text in drawn if len(text.split()) > 4]
     return list(dict.fromkeys(texts))
 
@@ -308,7 +318,7 @@ def around(rng: random.Random, material: Material, count: int) -> list[str]:
 def document(rng: random.Random, count: int, material: Material, *, wanted: int, held_out: bool = False) -> Document:
     """One document of a random kind with about ``count`` lines."""
     kinds = [("log", 5.5), ("access", 0.6), ("record", 1.0)]
-    kinds += [("pair", 3.0)] if material.pairs else []
+    kinds += [("pair", 4.0)] if material.pairs else []
     kinds += [("prose", 1.0)] if material.sentences else []
     kinds += [("meaning", 2.5)] if meanings() else []
     kind = rng.choices([k for k, _ in kinds], [w for _, w in kinds])[0]
