@@ -75,7 +75,7 @@ FIELDS = {
 
 
 class Pairs:
-    """Paraphrase pairs (question, text) with an index from content words to pairs, for hard negatives. ``sources`` names
+    """Paraphrase pairs (question, text) with an index from content words to pairs, for hard negatives. ``sources`` says
     where each comes from; without it all are of one."""
 
     def __init__(self, rows: list[tuple[str, str]], sources: list[str] | None = None) -> None:
@@ -87,11 +87,16 @@ class Pairs:
         for index, (question, text) in enumerate(rows):
             for word in set(re.findall(r"[a-z]{4,}", f"{question} {text}".lower())) - STOP:
                 self.with_word[word].append(index)
-        self.topics = [word for word, found in self.with_word.items() if 4 <= len(found) <= 600]
 
     def draw(self, rng: random.Random, count: int) -> list[int]:
         """Indices of ``count`` pairs at random, some maybe more than once."""
         return rng.choices(range(len(self.rows)), cum_weights=self._bounds, k=count)
+
+    def alike(self, rng: random.Random) -> list[int]:
+        """Indices of the pairs, 4 to 600, that share a word of one at random; empty when that has none such."""
+        words = set(re.findall(r"[a-z]{4,}", " ".join(self.rows[self.draw(rng, 1)[0]]).lower())) - STOP
+        fit = sorted(word for word in words if 4 <= len(self.with_word[word]) <= 600)
+        return self.with_word[rng.choice(fit)] if fit else []
 
     def near(self, rng: random.Random, text: str) -> tuple[str, str] | None:
         """A pair that shares a content word with ``text`` and is not it, or None."""
@@ -164,8 +169,8 @@ def pair_document(rng: random.Random, count: int, pairs: Pairs, *, wanted: int) 
     """Lines that mostly share a topic word, so that the right one is told by meaning."""
     chosen: list[int] = []
     for _ in range(rng.choice((1, 2, 4))):
-        if pairs.topics and rng.random() < 0.8:
-            found = pairs.with_word[rng.choice(pairs.topics)]
+        if rng.random() < 0.8:
+            found = pairs.alike(rng)
             chosen += rng.sample(found, min(len(found), max(2, count // 2)))
     chosen += pairs.draw(rng, max(0, count + wanted - len(chosen)))
     chosen = list(dict.fromkeys(chosen))
