@@ -17,7 +17,7 @@ from engine.messages import EngineError, SamplingParams, TokenLogprob
 from engine.sample.card import GREEDY, MOST, CardSampler
 from engine.sample.draw import draw
 from engine.sample.guide import Guide
-from engine.sample.logprobs import token_logprobs
+from engine.sample.logprobs import DrawnLogprobs
 from engine.sample.masks import Masks
 from engine.sample.random import uniform
 from engine.sample.ranking import Ranking
@@ -48,6 +48,8 @@ class Draw:
     """The same for all rows; None as long as they are on a card only."""
     faults: dict[int, EngineError]
     """Known so far, by row."""
+    logprobs: DrawnLogprobs | None
+    """None where a lane asks whose token is not certain: they are worked out once it is known."""
 
 
 @dataclass
@@ -114,8 +116,9 @@ class Sampler:
         if self._card is not None:
             logits = torch.zeros(1, self._divisor.shape[1], device=self._divisor.device)
             for params in (SamplingParams(temperature=0.0), SamplingParams(top_k=20), SamplingParams(top_p=0.9)):
-                self._card.launch(logits, [0], [_Lane(params, 0)], [False])
+                tokens = self._card.launch(logits, [0], [_Lane(params, 0)], [False])
                 self._card.collect(1)
+            DrawnLogprobs(logits, tokens, {0: 1}).read([0])
         self._divisor_spots.write([(0, 0, 1.0)])
         self._reduction_spots.write([(0, 0, 0.0)])
 
@@ -144,10 +147,9 @@ class Sampler:
 
     def certain(self, lane: int) -> bool:
         """Whether the token that a draw leaves beside the logits is final, and the logits are not looked at again: it
-        is greedy, or among few enough that a card looks at them all, and its probability is not asked for."""
+        is greedy, or among few enough that a card looks at them all."""
         params = self._lanes[lane].params
-        few = params.temperature < GREEDY or 0 < params.top_k <= min(MOST, self._divisor.shape[1] - 1)
-        return few and params.logprobs is None
+        return params.temperature < GREEDY or 0 < params.top_k <= min(MOST, self._divisor.shape[1] - 1)
 
     def end(self, lane: int) -> None:
         """Forget a lane's request."""
@@ -188,12 +190,15 @@ class Sampler:
         states = [self._lanes[lane] for lane in lanes]
         if self._card is None or mask is not None:
             ids, faults = self._choose(logits, lanes, states, mask)
-            return Draw(logits, lanes, torch.tensor(ids, device=logits.device), ids, faults)
+            tokens = torch.tensor(ids, device=logits.device)
+            return Draw(logits, lanes, tokens, ids, faults, DrawnLogprobs(logits, tokens, _asked(states)))
         guides = {lane: state.guide for lane, state in zip(lanes, states, strict=True) if state.guide is not None}
         held, broken = self._masks.bring(guides) if guides else ([], {})
         tokens = self._card.launch(logits, lanes, states, [lane in held for lane in lanes])
         faults = {row: broken[lane] for row, lane in enumerate(lanes) if lane in broken}
-        return Draw(logits, lanes, tokens, None, faults)
+        tops = _asked(states)
+        certain = all(self.certain(lanes[row]) for row in tops)
+        return Draw(logits, lanes, tokens, None, faults, DrawnLogprobs(logits, tokens, tops) if certain else None)
 
     def finish(self, draw: Draw) -> Sampled:
         """The tokens of a draw, counted. Waits for it."""
@@ -202,10 +207,13 @@ class Sampler:
         if ids is None:
             assert self._card is not None
             ids = self._collect(self._card, draw, states, faults)
+        logprobs = draw.logprobs
+        if logprobs is None:
+            logprobs = DrawnLogprobs(draw.logits, torch.tensor(ids, device=draw.logits.device), _asked(states))
         for row in faults:
             ids[row] = -1
         self._advance(ids, draw.lanes, states)
-        return Sampled(ids, _asked_logprobs(draw.logits, ids, states), faults)
+        return Sampled(ids, logprobs.read(ids), faults)
 
     def _choose(
         self, logits: Tensor, lanes: Sequence[int], states: Sequence[_Lane], mask: Tensor | None
@@ -306,14 +314,6 @@ def _fault(best: float) -> EngineError:
     return EngineError(f"The model computed {what} logits; check the checkpoint with `ignis models verify`.")
 
 
-def _asked_logprobs(logits: Tensor, ids: Sequence[int], states: Sequence[_Lane]) -> list[TokenLogprob | None]:
-    found: list[TokenLogprob | None] = [None] * len(ids)
-    asked = {row: n for row, state in enumerate(states) if (n := state.params.logprobs) is not None and ids[row] >= 0}
-    if asked:
-        rows = list(asked)
-        chosen = logits if len(rows) == len(ids) else logits[rows]
-        for row, logprob in zip(
-            rows, token_logprobs(chosen, [ids[r] for r in rows], list(asked.values())), strict=True
-        ):
-            found[row] = logprob
-    return found
+def _asked(states: Sequence[_Lane]) -> dict[int, int]:
+    """How many of the most likely tokens to name, by row that asks for log probabilities."""
+    return {row: top for row, state in enumerate(states) if (top := state.params.logprobs) is not None}

@@ -13,13 +13,15 @@ of the loop does this, while round n is under way (``flight.Flight``: launched, 
 4. Between two steps commands are carried out and requests admitted, as ever. Round n + 1 is under way.
 
 Draws never run ahead, so a mask or a forced token that depends on token n is no obstacle: it is due at the draw of
-n + 1, and worked out while round n + 1 runs. What a round needs is less: *that* a lane goes on, and *which* token.
-Hence (:func:`columns_ahead`) the next round waits for the tokens when
+n + 1, and worked out while round n + 1 runs. Nor are log probabilities, though round n + 1 writes over the logits that
+they are read from: the device works them out behind the draw, and they come to the host with the tokens. What a round
+needs is less: *that* a lane goes on, and *which* token. Hence (:func:`columns_ahead`) the next round waits for the
+tokens when
 
 - anything else wants the next step: a prompt that is being read, a lane that is not in this round, a late mask. The
   pipeline then drains: the round under way is finished, and the next one is launched with all that decode.
 - a lane's token is not certain on the device (``Sampler.certain``): the host may have to draw it, because its cuts may
-  keep more tokens than the device looks at, or still reads its logits, for log probabilities.
+  keep more tokens than the device looks at.
 - a lane may end without the device noticing, and its last state is wanted. See below.
 
 Then it is launched as soon as the tokens are booked, before they are told; that costs the device little more. A lane

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from engine.messages import SamplingParams
 from engine.sample.card import MOST
+from engine.sample.logprobs import token_logprobs
 from engine.sample.sampler import Sampler
 from kernels.fused.sampling import CANDIDATES
 from tests.engine.sample.test_sampler import PARAMS, logits_like_a_model
@@ -66,8 +67,9 @@ def test_rows_that_cannot_be_sampled_are_faults_of_their_own() -> None:
     found = []
     for sampler in both(4, 300):
         for lane in range(4):
-            sampler.begin(lane, SamplingParams(temperature=0.0 if lane % 2 else 1.0), [], seed=1)
+            sampler.begin(lane, SamplingParams(temperature=0.0 if lane % 2 else 1.0, logprobs=2), [], seed=1)
         sampled = sampler.sample(logits, range(4))
+        assert [logprob is None for logprob in sampled.logprobs] == [False, True, True, True]
         found.append((sampled.ids, {row: error.message for row, error in sampled.faults.items()}))
     assert found[0] == found[1]
     assert list(found[0][1]) == [1, 2, 3]
@@ -85,7 +87,7 @@ def test_a_mask_from_outside_is_taken_too() -> None:
 def test_what_is_certain_is_there_before_anybody_waits(
     seed: int, vocabulary: int, mixture: list[SamplingParams]
 ) -> None:
-    """And every greedy lane, and every one with few candidates, is certain unless its probabilities are asked for."""
+    """And every greedy lane, and every one with few candidates, is certain."""
     lanes = list(range(len(mixture)))
     for sampler in both(8, vocabulary):
         for lane, params in zip(lanes, mixture, strict=True):
@@ -93,16 +95,23 @@ def test_what_is_certain_is_there_before_anybody_waits(
         certain = [sampler.certain(lane) for lane in lanes]
         for params, sure in zip(mixture, certain, strict=True):
             few = params.temperature == 0.0 or 0 < params.top_k < min(vocabulary, MOST + 1)
-            assert sure == (few and params.logprobs is None)
+            assert sure == few
         for step in range(3):
             draw = sampler.start(logits_like_a_model(seed + step, len(mixture), vocabulary), lanes)
             tokens = draw.tokens.tolist()
             if all(certain):
                 draw.logits.fill_(float("nan"))  # the next round may overwrite them
-            found = sampler.finish(draw).ids
+            sampled = sampler.finish(draw)
             assert [t for t, sure in zip(tokens, certain, strict=True) if sure] == [
-                t for t, sure in zip(found, certain, strict=True) if sure
+                t for t, sure in zip(sampled.ids, certain, strict=True) if sure
             ]
+            logits = logits_like_a_model(seed + step, len(mixture), vocabulary)
+            for row, params in enumerate(mixture):
+                if params.logprobs is None:
+                    assert sampled.logprobs[row] is None
+                else:
+                    expected = token_logprobs(logits[row : row + 1], [sampled.ids[row]], [params.logprobs])
+                    assert [sampled.logprobs[row]] == expected
 
 
 def test_the_card_looks_at_as_many_candidates_as_are_said_to_be_certain() -> None:

@@ -85,11 +85,15 @@ class Stepped:
         self.ahead: list[tuple[str, ...]] = []
         """Of every round that was launched before its tokens were known: whose."""
         run = self.scheduler._round_buffers.run
+        last = [torch.empty(0)]
 
         def noted(columns: Many[Column], tokens: Tensor | None = None) -> Tensor:
             if tokens is not None:
                 self.ahead.append(tuple(column.sequence.id for column in columns))
-            return run(columns, tokens)
+            # A card's next round writes over the logits of the last.
+            last[0].fill_(float("nan"))
+            last[0] = run(columns, tokens)
+            return last[0]
 
         self.scheduler._round_buffers.run = noted  # type: ignore[method-assign]
 

@@ -38,7 +38,7 @@ def test_one_lane_and_what_is_kept_of_it(served: Path, monkeypatch: pytest.Monke
     if on_card:
         sampler = partial(Sampler, on_card=True)
         monkeypatch.setattr(scheduler, "Sampler", sampler)
-    options = {**PENALISED, "repetition_penalty": 1.5}
+    options = {**PENALISED, "repetition_penalty": 1.5, "logprobs": 2}
     (request,) = ended_by_ids(served, [kept(70)], options, [6], dtype="bfloat16")
     plain, ahead = both_ways(served, [request], dtype="bfloat16")
     assert isinstance(ahead.scheduler._network.decoder, FusedDecoder)
