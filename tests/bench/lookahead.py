@@ -3,8 +3,9 @@
     python -m tests.bench.lookahead MODEL [--tokens 300] [--device cuda] [--threads N]
 
 The same requests with every round launched after the last one's tokens were told ("after"), after they are known
-("early") and before ("ahead"), in turn; beside them the bare replay of the round's graph. Tokens must be the same, and
-so must be what the next turn of a conversation makes of the state that was kept after an answer that ended unforeseen.
+("early") and before ("ahead"), in turn; beside them the bare replay of the round's graph. They are a conversation's:
+what stands after an answer is kept, and a token may end it. Tokens and log probabilities must be the same, and so must
+be what the next turn makes of states that were kept after answers that ended unforeseen.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ WAYS = {"after": (False, False), "early": (True, False), "ahead": (True, True)}
 """Lookahead; rounds may take their tokens on the device."""
 GREEDY: dict[str, Any] = {"temperature": 0.0}
 SAMPLED: dict[str, Any] = {"temperature": 0.8, "top_k": 20, "top_p": 0.95, "presence_penalty": 1.0, "seed": 7}
+SCORED: dict[str, Any] = {**GREEDY, "logprobs": 3}
+KINDS = {"greedy": GREEDY, "sampled": SAMPLED, "with log probabilities": SCORED}
 REPEATS = 3
 PROMPT = 96
 
@@ -61,9 +64,8 @@ def request(name: str, prompt: Prompt, tokens: int, **options: Any) -> GenerateR
     return GenerateRequest(name, prompt, params, client="bench")
 
 
-def prompt(lane: int, *, marked: bool = False) -> Prompt:
-    ids = tuple((lane * 31 + n * 7 + n * n * 3) % 250 for n in range(PROMPT))
-    return Prompt(ids, marks=(PROMPT,) if marked else ())
+def prompt(lane: int) -> Prompt:
+    return Prompt(tuple((lane * 31 + n * 7 + n * n * 3) % 250 for n in range(PROMPT)), marks=(PROMPT,))
 
 
 def bare(engine: Open, lanes: int) -> float | None:
@@ -83,15 +85,17 @@ def bare(engine: Open, lanes: int) -> float | None:
     return statistics.median(times)
 
 
-def rounds(engine: Open, lanes: int, tokens: int, options: dict[str, Any]) -> bool:
+def rounds(engine: Open, lanes: int, tokens: int, kind: str) -> bool:
     """One line of the table. Returns whether all ways wrote the same."""
     times: dict[str, list[float]] = {way: [] for way in WAYS}
-    written: dict[str, list[tuple[int, ...]]] = {}
+    written: dict[str, list[object]] = {}
+    never = engine.scheduler._network.config.text.vocab_size - 1
+    options = {**KINDS[kind], "stop_ids": (never,), "logit_bias": ((never, -100.0),)}
     for _ in range(REPEATS):
         for way in WAYS:
             engine.go(way)
             answers = engine.ask([request(f"r{n}", prompt(n), tokens, **options) for n in range(lanes)])
-            written[way] = [answer.ids for answer in answers]
+            written[way] = [(answer.ids, answer.logprobs) for answer in answers]
             times[way].append(1e3 * max(answer.end.decode_seconds for answer in answers) / (tokens - 1))
     same = written["after"] == written["early"] == written["ahead"]
     floor = bare(engine, lanes)
@@ -102,26 +106,37 @@ def rounds(engine: Open, lanes: int, tokens: int, options: dict[str, Any]) -> bo
         line.append(f"{way} {time:.3f} ms{gap}")
     if floor is not None:
         line.append(f"replay {floor:.3f} ms")
-    what = f"{lanes} lanes, {'sampled' if 'seed' in options else 'greedy'}"
-    print(f"{what}: {', '.join(line)}{'' if same else '; NOT THE SAME TOKENS'}", flush=True)
+    print(f"{lanes} lanes, {kind}: {', '.join(line)}{'' if same else '; NOT THE SAME TOKENS'}", flush=True)
     return same
 
 
-def turns(engine: Open) -> bool:
-    """An answer that ends with a token nobody foresaw, and what the next turn computes from the state kept after it."""
+def turns(engine: Open, lanes: int) -> bool:
+    """Answers that end with a token nobody foresaw, each at another round, and what the next turns compute from the
+    states kept after them. Who ended is a neighbour for a round more, which may change the last bits of the others:
+    their tokens are compared, and log probabilities where there is one lane."""
     engine.go("after")
-    (dry,) = engine.ask([request("dry", prompt(1), 40, **SAMPLED)])
-    ids = dry.ids
-    stop = next(token for place, token in enumerate(ids) if place >= 15 and token not in ids[:place])
+    dry = engine.ask([request(f"dry{n}", prompt(n), 40, **SAMPLED) for n in range(lanes)])
+    stops = [
+        next(token for place, token in enumerate(ids) if place >= 9 + 3 * n and token not in ids[:place])
+        for n, ids in enumerate(answer.ids for answer in dry)
+    ]
     found = {}
     for way in WAYS:
         engine.go(way)
-        (turn,) = engine.ask([request("turn", prompt(1, marked=True), 60, stop_ids=(stop,), **SAMPLED)])
-        following = Prompt((*prompt(1).ids, *turn.ids, *prompt(2).ids), marks=(PROMPT,))
-        (more,) = engine.ask([request("next", following, 20, logprobs=3, **GREEDY)])
-        found[way] = turn.ids, turn.end.reason, more.ids, more.logprobs, more.end.usage.cached_tokens
+        ended = engine.ask(
+            [request(f"turn{n}", prompt(n), 60, stop_ids=(stop,), **SAMPLED) for n, stop in enumerate(stops)]
+        )
+        prompts = [(*prompt(n).ids, *answer.ids, *prompt(lanes + n).ids) for n, answer in enumerate(ended)]
+        more = engine.ask(
+            [request(f"next{n}", Prompt(ids, marks=(PROMPT,)), 20, **SCORED) for n, ids in enumerate(prompts)]
+        )
+        found[way] = (
+            [(answer.ids, answer.end.reason) for answer in ended],
+            [(answer.ids, answer.end.usage.cached_tokens, answer.logprobs if lanes == 1 else ()) for answer in more],
+        )
     same = found["after"] == found["early"] == found["ahead"]
-    print(f"the next turn starts from {found['ahead'][4]} tokens:", "the same" if same else f"NOT THE SAME: {found}")
+    starts = ", ".join(str(cached) for _, cached, _ in found["ahead"][1])
+    print(f"next turns of {lanes} lanes start from {starts} tokens:", "the same" if same else f"NOT THE SAME: {found}")
     return same
 
 
@@ -135,8 +150,9 @@ def main() -> int:
     engine = Open.load(given.model, device=given.device, threads=given.threads)
     try:
         lanes = engine.config.lanes
-        same = [rounds(engine, count, given.tokens, options) for count in (1, lanes) for options in (GREEDY, SAMPLED)]
-        return 0 if all([*same, turns(engine)]) else 1
+        same = [rounds(engine, count, given.tokens, kind) for count in (1, lanes) for kind in KINDS]
+        same += [turns(engine, count) for count in (1, lanes)]
+        return 0 if all(same) else 1
     finally:
         engine.close()
 
