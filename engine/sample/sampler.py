@@ -6,9 +6,8 @@ biases, masks, then temperature and cuts (``draw``).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -17,9 +16,9 @@ from engine.messages import EngineError, SamplingParams, TokenLogprob
 from engine.sample.card import GREEDY, MOST, CardSampler
 from engine.sample.draw import draw
 from engine.sample.guide import Guide
+from engine.sample.lane import Lane, SavedLane
 from engine.sample.logprobs import DrawnLogprobs
 from engine.sample.masks import Masks
-from engine.sample.random import uniform
 from engine.sample.ranking import Ranking
 from engine.sample.spots import Spots
 
@@ -52,44 +51,6 @@ class Draw:
     """None where a lane asks whose token is not certain: they are worked out once it is known."""
 
 
-@dataclass
-class _Lane:
-    params: SamplingParams
-    seed: int
-    step: int = 0
-    counts: Counter[int] = field(default_factory=Counter)
-    """How often each token was generated, if a penalty asks."""
-    guide: Guide | None = None
-    bias: dict[int, float] = field(init=False)
-    counted: bool = field(init=False)
-    """Presence or frequency penalties."""
-    repetition: bool = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.bias = dict(self.params.logit_bias)
-        self.counted = bool(self.params.presence_penalty or self.params.frequency_penalty)
-        self.repetition = self.params.repetition_penalty != 1.0
-
-    @property
-    def additive(self) -> bool:
-        """Something is taken off its logits."""
-        return self.counted or bool(self.bias)
-
-    @property
-    def uniform(self) -> float:
-        return uniform(self.seed, self.step)
-
-
-@dataclass(frozen=True)
-class SavedLane:
-    """What the sampler knows of a request that holds no lane."""
-
-    state: _Lane
-    divisor: Tensor | None
-    """float32 [V]; None where the request has no such penalty."""
-    reduction: Tensor | None
-
-
 class Sampler:
     """Holds what penalties need to know of each lane; buffers are reserved once."""
 
@@ -103,7 +64,7 @@ class Sampler:
         self._divisor_spots, self._reduction_spots = Spots(self._divisor), Spots(self._reduction)
         self._masks = Masks(lanes, vocabulary, device)
         self._never = torch.tensor(float("-inf"), device=device)
-        self._lanes: dict[int, _Lane] = {}
+        self._lanes: dict[int, Lane] = {}
         on_card = torch.device(device).type == "cuda" if on_card is None else on_card
         self._card = CardSampler(self._divisor, self._reduction, self._masks.bits) if on_card else None
 
@@ -116,7 +77,7 @@ class Sampler:
         if self._card is not None:
             logits = torch.zeros(1, self._divisor.shape[1], device=self._divisor.device)
             for params in (SamplingParams(temperature=0.0), SamplingParams(top_k=20), SamplingParams(top_p=0.9)):
-                tokens = self._card.launch(logits, [0], [_Lane(params, 0)], [False])
+                tokens = self._card.launch(logits, [0], [Lane(params, 0)], [False])
                 self._card.collect(1)
             DrawnLogprobs(logits, tokens, {0: 1}).read([0])
         self._divisor_spots.write([(0, 0, 1.0)])
@@ -124,7 +85,7 @@ class Sampler:
 
     def begin(self, lane: int, params: SamplingParams, prompt_ids: Sequence[int], seed: int) -> None:
         """Start a request on a lane. ``params.seed`` is not looked at: ``seed`` is the one in force."""
-        state = self._lanes[lane] = _Lane(params, seed)
+        state = self._lanes[lane] = Lane(params, seed)
         self._reduction[lane] = 0.0
         if state.bias:
             biases = torch.tensor(list(state.bias.values()), device=self._reduction.device)
@@ -216,7 +177,7 @@ class Sampler:
         return Sampled(ids, logprobs.read(ids), faults)
 
     def _choose(
-        self, logits: Tensor, lanes: Sequence[int], states: Sequence[_Lane], mask: Tensor | None
+        self, logits: Tensor, lanes: Sequence[int], states: Sequence[Lane], mask: Tensor | None
     ) -> tuple[list[int], dict[int, EngineError]]:
         """(a token for each row, what is wrong with a row)."""
         scores = self._penalised(logits, lanes, states)
@@ -234,7 +195,7 @@ class Sampler:
         return ids, faults
 
     def _collect(
-        self, card: CardSampler, draw: Draw, states: Sequence[_Lane], faults: dict[int, EngineError]
+        self, card: CardSampler, draw: Draw, states: Sequence[Lane], faults: dict[int, EngineError]
     ) -> list[int]:
         """A token for each row of a draw that the card was given; rows that it leaves undecided are chosen here. Adds
         to ``faults`` what is wrong with a row."""
@@ -253,7 +214,7 @@ class Sampler:
             faults |= {rest[place]: error for place, error in wrong.items()}
         return ids
 
-    def _penalised(self, logits: Tensor, lanes: Sequence[int], states: Sequence[_Lane]) -> Tensor:
+    def _penalised(self, logits: Tensor, lanes: Sequence[int], states: Sequence[Lane]) -> Tensor:
         scores = logits
         if any(state.repetition for state in states):
             divisor = _rows(self._divisor, lanes)
@@ -263,7 +224,7 @@ class Sampler:
         return scores
 
     def _guided(
-        self, scores: Tensor, lanes: Sequence[int], states: Sequence[_Lane]
+        self, scores: Tensor, lanes: Sequence[int], states: Sequence[Lane]
     ) -> tuple[Tensor, dict[int, EngineError]]:
         """(scores with what guides do not allow at −∞, what went wrong by row)."""
         guides = {lane: state.guide for lane, state in zip(lanes, states, strict=True) if state.guide is not None}
@@ -280,7 +241,7 @@ class Sampler:
                 torch.where(banned, self._never, row, out=row)
         return scores, {row_of[lane]: error for lane, error in faults.items()}
 
-    def _advance(self, ids: Sequence[int], lanes: Sequence[int], states: Sequence[_Lane]) -> None:
+    def _advance(self, ids: Sequence[int], lanes: Sequence[int], states: Sequence[Lane]) -> None:
         reductions: list[tuple[int, int, float]] = []
         divisors: list[tuple[int, int, float]] = []
         for token, lane, state in zip(ids, lanes, states, strict=True):
@@ -314,6 +275,6 @@ def _fault(best: float) -> EngineError:
     return EngineError(f"The model computed {what} logits; check the checkpoint with `ignis models verify`.")
 
 
-def _asked(states: Sequence[_Lane]) -> dict[int, int]:
+def _asked(states: Sequence[Lane]) -> dict[int, int]:
     """How many of the most likely tokens to name, by row that asks for log probabilities."""
     return {row: top for row, state in enumerate(states) if (top := state.params.logprobs) is not None}

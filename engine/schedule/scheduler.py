@@ -43,7 +43,8 @@ from engine.messages import (
 )
 from engine.model.decoder import Readout
 from engine.model.network import Network
-from engine.sample.sampler import Sampler, SavedLane
+from engine.sample.lane import SavedLane
+from engine.sample.sampler import Sampler
 from engine.schedule.answer import Taken, take
 from engine.schedule.counters import Counters, Pace, Rate
 from engine.schedule.flight import Attempt, Flight

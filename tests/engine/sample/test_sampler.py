@@ -257,7 +257,7 @@ def test_exactly_the_kept_tokens_are_drawn(params: SamplingParams) -> None:
 
 @pytest.mark.parametrize("u", [0.0, 1.0 - 2.0**-53])
 def test_the_ends_of_the_unit_interval_choose_possible_tokens(monkeypatch: pytest.MonkeyPatch, u: float) -> None:
-    monkeypatch.setattr("engine.sample.sampler.uniform", lambda seed, step: u)
+    monkeypatch.setattr("engine.sample.lane.uniform", lambda seed, step: u)
     logits = torch.full((len(PARAMS), 400), -float("inf"))
     logits[:, 130:133] = torch.tensor([0.0, 0.5, 0.2])
     sampler = Sampler(len(PARAMS), 400, "cpu")
