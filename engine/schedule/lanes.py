@@ -159,7 +159,9 @@ class Lanes:
                 sequence = Sequence(job, lane, pages, cached=kept.tokens)
         self._lanes[lane] = sequence
         self._changed()
-        return sequence, None if kept is None else kept.last
+        if kept is None or kept.last is None:
+            return sequence, None
+        return sequence, kept.last.to(self._network.device, non_blocking=True)  # kept in host memory
 
     def give_back(self, sequence: Sequence) -> None:
         """Free what a request holds, on its lane or parked."""
