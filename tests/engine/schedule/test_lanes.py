@@ -13,7 +13,7 @@ from tests.engine.schedule.both_ways import GREEDY, Stepped, kept
 
 
 def test_a_prompt_that_was_kept_whole_ends_on_the_networks_device(tiny_folder: Path) -> None:
-    """Last residuals are kept in host memory. No processor is a card, so the device that knows no data stands for it."""
+    """Last residuals are kept in host memory. Here is no card, so the device that holds no data stands for it."""
     stepped = Stepped(tiny_folder, False)
     first = GenerateRequest("first", kept(70), SamplingParams(max_tokens=2, **GREEDY))
     stepped.ask(first)
