@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from engine.memory.plan.vram import plan_vram
 from engine.memory.plan.weights import published
 from engine.messages import EngineError
 from engine.schedule.scheduler import Scheduler
-from ignis_desktop.bench.gpu import acts, equal, gap, leaks, memory, mixed, needs, probe, served, soak
+from ignis_desktop.bench.gpu import acts, door, equal, gap, leaks, memory, mixed, needs, probe, served, soak
 from ignis_desktop.bench.gpu.held import Line, lines_held, tensors
 from ignis_desktop.bench.gpu.watched import WatchedEngine, loaded
 from ignis_desktop.bench.report import ScenarioReport, Verdict
@@ -270,6 +271,20 @@ def test_a_gap_is_judged_against_a_graph(
     )
     report = gap.run(engine, seconds=1.0, say=quiet)
     assert [verdict.passed for verdict in report.verdicts] == passed * 2
+
+
+def test_a_graph_is_replayed_while_its_lanes_hold_their_pages(
+    engine: WatchedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[int] = []
+    scheduler = engine.on_thread(lambda scheduler: scheduler)
+    monkeypatch.setattr(scheduler._round_buffers, "_graphs", {3: SimpleNamespace(graph=None)}, raising=False)
+    monkeypatch.setattr(gap, "replayed", lambda _: held.append(len(list(scheduler.lanes.running))) or 1.5)
+    assert gap._bare(engine, 3, 64, 200) == 1.5
+    assert held == [3]
+    monkeypatch.setattr(gap, "_wait_for_all", lambda _begun, _lanes, streams: door.rest(streams))
+    with pytest.raises(EngineError, match="longer answers"):
+        gap._bare(engine, 3, 64, 4)
 
 
 # --- serve -------------------------------------------------------------------------------------------------------

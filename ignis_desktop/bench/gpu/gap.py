@@ -99,7 +99,7 @@ def measure(engine: WatchedEngine, lanes: int, context: int, tokens: int, say: C
     door.round_seconds(engine, lanes, context, min(tokens, 8), "warm")
     plain = median([_round_seconds(engine, lanes, context, tokens, turn) for turn in range(2)])
     phases = _phases(engine, lanes, context, tokens)
-    bare = engine.on_thread(lambda scheduler: _replay(scheduler, lanes))
+    bare = _bare(engine, lanes, context, tokens)
     if bare is None:  # what the decoder took, of the run in which it was timed
         return Gap(lanes, context, sum(phases.values()), phases.get(DECODER, 0.0), False, phases)
     return Gap(lanes, context, plain * 1e3, bare, True, phases)
@@ -164,9 +164,7 @@ def _phases(engine: WatchedEngine, lanes: int, context: int, tokens: int) -> dic
     with _noted(engine) as begun, Phases(engine.on_thread(lambda _: threading.get_ident())) as phases:
         engine.on_thread(lambda scheduler: watch_rounds(phases, engine, scheduler))
         streams = _ask(engine, lanes, context, tokens, "phases")
-        # After the second round of all lanes the step that read the last prompt is over.
-        while sum(width == lanes for _, width in begun) < 2 and not streams[0].ended:
-            time.sleep(door.PAUSE)
+        _wait_for_all(begun, lanes, streams)
         before, rounds, began = dict(phases.seconds), len(begun), time.perf_counter()
         door.rest(streams[:1])  # the first to begin is the first to end: until then all of them write
         wall, rounds = time.perf_counter() - began, len(begun) - rounds
@@ -198,11 +196,32 @@ def watch_rounds(phases: Phases, engine: WatchedEngine, scheduler: Scheduler) ->
         phases.watch(WAITING, torch.cuda.Event, "synchronize")
 
 
-def _replay(scheduler: Scheduler, lanes: int) -> float | None:
-    """Milliseconds of one replay of the columns that were staged last: nobody holds their lanes and pages any more.
-    None where rounds are not captured."""
-    captured = getattr(scheduler._round_buffers, "_graphs", {}).get(lanes)
-    return None if captured is None else replayed(captured.graph)
+def _wait_for_all(begun: Sequence[tuple[float, int]], lanes: int, streams: Sequence[Stream]) -> None:
+    """After the second round of all lanes the step that read the last prompt is over."""
+    while sum(width == lanes for _, width in begun) < 2 and not streams[0].ended:
+        time.sleep(door.PAUSE)
+
+
+def _bare(engine: WatchedEngine, lanes: int, context: int, tokens: int) -> float | None:
+    """Milliseconds of one replay of the columns staged last, of lanes that hold their pages: given back, all would be
+    one page, which the card's cache has. It spoils the answers, which are given up. None where rounds are not captured.
+
+    Raises:
+        EngineError: the answers ended before.
+    """
+    captured = engine.on_thread(lambda scheduler: getattr(scheduler._round_buffers, "_graphs", {}).get(lanes))
+    if captured is None:
+        return None
+    with _noted(engine) as begun:
+        streams = _ask(engine, lanes, context, tokens, "bare")
+        _wait_for_all(begun, lanes, streams)
+        found = engine.on_thread(lambda _: None if streams[0].ended else replayed(captured.graph))
+    for stream in streams:
+        stream.cancel()
+    door.rest(streams)
+    if found is None:
+        raise EngineError(f"{tokens} rounds were over before one could be replayed: longer answers are needed.")
+    return found
 
 
 def _lanes(gap: Gap) -> str:
