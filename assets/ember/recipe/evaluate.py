@@ -15,7 +15,7 @@ import json
 import math
 import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -269,32 +269,37 @@ def evaluate(args: argparse.Namespace, teacher: Teacher | None = None) -> dict:
     if args.teacher:
         teacher = Teacher.from_gguf(args.teacher, device, dtype)
     result: dict = {"checkpoint": args.checkpoint.name, "shipped precision": args.shipped}
-    sets = args.sets
-    if "points" in sets:
-        if real := real_screens(args.real):
-            result["real"] = evaluate_points(model, data.words, real, list(map(as_written, real)), args.zoomed)
-        if packed := packed_screens(data, args.screens):
-            result["rendered"] = evaluate_points(model, data.words, packed, sampled(packed, 1, 20), args.zoomed)
-        if drawn := drawn_screens(data, max(1, args.screens // 10)):
-            result["drawn"] = evaluate_points(model, data.words, drawn, sampled(drawn, 2, 20), args.zoomed)
-    if "lines" in sets:
-        documents = [*real_logs(args.logs, data.words), *made_lines(data, args.documents)]
-        result["lines"] = evaluate_lines(model, data.words, documents)
-    if "choices" in sets:
-        result["choices"] = evaluate_choices(model, data, args.choices)
-    if "text" in sets and teacher and data.documents is not None:
-        result["text"] = evaluate_text(model, teacher, data.documents, args.windows)
-    if "chat" in sets:
-        prompts = PROMPTS[: args.prompts]
-        result["chat"] = dict(zip(prompts, read_replies(model, data.words, prompts, args.tokens), strict=True))
-    args.out.write_text(json.dumps(result, indent=1))
-    print(table(result))
+    for name, found in _sets(args, data, model, teacher):
+        result[name] = found
+        args.out.write_text(json.dumps(result, indent=1))  # a CPU takes an hour for all: what is there is kept
+        print(table({name: found}), flush=True)
     return result
+
+
+def _sets(args: argparse.Namespace, data: Data, model: Ember, teacher: Teacher | None) -> Iterator[tuple[str, dict]]:
+    """The results asked for, one after the other."""
+    if "points" in args.sets:
+        if real := real_screens(args.real):
+            yield "real", evaluate_points(model, data.words, real, list(map(as_written, real)), args.zoomed)
+        if args.screens and (packed := packed_screens(data, args.screens)):
+            yield "rendered", evaluate_points(model, data.words, packed, sampled(packed, 1, 20), args.zoomed)
+        if args.screens and (drawn := drawn_screens(data, max(1, args.screens // 10))):
+            yield "drawn", evaluate_points(model, data.words, drawn, sampled(drawn, 2, 20), args.zoomed)
+    if "lines" in args.sets:
+        documents = [*real_logs(args.logs, data.words), *made_lines(data, args.documents)]
+        yield "lines", evaluate_lines(model, data.words, documents)
+    if "choices" in args.sets:
+        yield "choices", evaluate_choices(model, data, args.choices)
+    if "text" in args.sets and teacher and data.documents is not None:
+        yield "text", evaluate_text(model, teacher, data.documents, args.windows)
+    if "chat" in args.sets:
+        prompts = PROMPTS[: args.prompts]
+        yield "chat", dict(zip(prompts, read_replies(model, data.words, prompts, args.tokens), strict=True))
 
 
 def table(result: dict) -> str:
     """One line a figure: set, name, share and count."""
-    shown_lines = [f"{result['checkpoint']}{' at shipped precision' if result['shipped precision'] else ''}"]
+    shown_lines = []
     for group, rows in result.items():
         if isinstance(rows, dict):
             for name, row in rows.items():
