@@ -24,6 +24,18 @@ from .screens import drawer
 from .shape import Shape, Words
 from .text import TextStream
 
+_LABEL = re.compile(r"[A-Za-z][a-z]+( ([A-Za-z]?[a-z]+|[A-Z]{2,5}|\d+)){0,4}")
+
+
+def _is_label(text: str) -> bool:
+    return len(text) <= 26 and _LABEL.fullmatch(text) is not None
+
+
+def _says(text: str) -> bool:
+    """Whether a text is long enough to describe and short enough to be asked."""
+    return 12 <= len(text) <= 100 and text.count(" ") > 1 and not re.search(r"[<>{}|=_]", text)
+
+
 Arrays = dict[str, np.ndarray]
 Make = Callable[[random.Random], Arrays]
 CHOICES = (lines.Bucket(128, 320, 1.0), lines.Bucket(384, 110, 1.0))
@@ -68,17 +80,18 @@ class Data:
             self.documents, np.concatenate(chats) if chats else None, len(self.words.encode(SYSTEM)), seed
         )
 
-    def glosses(self, most: int = 16_000) -> list[tuple[str, str]]:
-        """(label, meaning) from the pairs: common words and short phrases, which stand on screens like any label."""
-        rows = self.material.pairs.rows if self.material.pairs else []
-        short = [
-            (text, said)
-            for row in rows
-            for text, said in (row, row[::-1])
-            if len(text) <= 22 and text.islower() and 12 <= len(said) <= 70 and said[0].islower() and "<" not in said
-        ]
+    def glosses(self, most: int = 40_000) -> list[tuple[str, str]]:
+        """(label, meaning) from the pairs: common words and short names, which stand on screens like any label. Sources
+        weigh as they do in lines."""
+        pairs = self.material.pairs
+        if not pairs:
+            return []
+        rng = random.Random(4)
+        rows = (pairs.rows[i] for i in dict.fromkeys(pairs.draw(rng, 6 * most)))
+        short = [(text, said) for row in rows for said, text in (row, row[::-1]) if _is_label(text) and _says(said)]
         tokens = self.words.encode_many([f" {text}" for text, _ in short])
-        return [pair for pair, ids in zip(short, tokens, strict=True) if len(ids) <= 2][:most]
+        # One word of many tokens is a rare one; a name of several words is told by them.
+        return [pair for pair, ids in zip(short, tokens, strict=True) if len(ids) <= 2 * len(pair[0].split())][:most]
 
     def screens(self, share: float, split: str = "train") -> pointing.Screens:
         """Drawn screens when ``screens.pack`` is there, packed ones (``share`` of the views) when shards are."""

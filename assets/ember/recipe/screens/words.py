@@ -70,7 +70,7 @@ class Words:
         self.sole: set[str] = set()
         """File name extensions on the screen, and those that only one file has."""
         self.subjects = Subjects(rng)
-        self.close = rng.uniform(0.5, 0.85)
+        self.close = rng.uniform(0.25, 0.6)
         """Share of the labels that the screen's subjects give as long as they have any."""
         self._near: list[dict[str, Any]] = []
         self._absent: list[dict[str, Any]] | None = None
@@ -112,13 +112,13 @@ class Words:
             if found:
                 return found
             z = rng.random()
-            if z < 0.42 and kind in _MADE:
+            if z < 0.25 and kind in _MADE:
                 found = self._action(kind, most)
-            elif z < 0.70 and self.pairs and kind != "h":
+            elif z < 0.62 and self.pairs and kind != "h":
                 found = self._plain(*rng.choice(self.pairs), most)
-            elif z < 0.83 and self.kit.glosses[self.held]:
+            elif z < 0.84 and self.kit.glosses[self.held]:
                 text, meaning = rng.choice(self.kit.glosses[self.held])
-                found = self._plain(text.capitalize(), [f"={meaning}"], most)
+                found = self._plain(text[0].upper() + text[1:], [f"={meaning}"], most)
             else:
                 text = rng.choice(self.short) if z < 0.94 else self.words(rng.choice([1, 1, 2, 2, 3]))
                 found = self._plain(text, [], most)
