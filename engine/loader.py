@@ -135,6 +135,7 @@ def load_model(
             device=device,
             dtype=dtype,
             kv_format=layout.kv_format,
+            weights=layout.weights,
         )
     return loaded, network, layout
 

@@ -25,10 +25,11 @@ from engine.memory.plan import (
     card_memory,
     check_runs,
     host_memory,
+    on_card,
+    plain_on_card,
     plan_host,
     plan_vram,
     published,
-    unpacked,
 )
 from engine.messages import MemoryPlan
 
@@ -130,7 +131,7 @@ def make_plan(model: Subject, config: EngineConfig, place: Place) -> Planned:
         layout = plan_vram(
             model.config,
             config,
-            unpacked(model.config, 2, "bfloat16") if place.unpacked else card_weights(model),
+            plain_on_card(model.config, 2, "bfloat16") if place.unpacked else card_weights(model),
             total=place.memory.total,
             free=place.memory.free,
             pixels=model.pixels,
@@ -202,14 +203,13 @@ def _own_place(config: EngineConfig, text: TextConfig, in_force: MemoryPlan | No
 
 
 def card_weights(model: Subject) -> Weights:
-    """What a card would hold of the weights: what the files store, or what such a model is published as."""
+    """What a card would hold of the weights: as the files store them, or as such a model is published."""
     if model.folder is None:
         return published(model.config)
     from engine.checkpoint import open_checkpoint
-    from engine.memory.plan import as_stored
 
     with open_checkpoint(model.folder) as checkpoint:
-        return as_stored(model.config, checkpoint)
+        return on_card(model.config, checkpoint)
 
 
 def _planned(model: Subject, config: EngineConfig, layout: Layout) -> Planned:

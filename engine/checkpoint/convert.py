@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from engine.checkpoint.errors import CheckpointError
+from engine.checkpoint.layout import matrix_names
 from engine.checkpoint.quantize import Fragments, PackedNVFP4
 from engine.checkpoint.reader import HASH, Checkpoint, open_checkpoint
 from engine.checkpoint.write import Weight, write_checkpoint
@@ -53,8 +54,6 @@ def convert(source: Path, target: Path, on_progress: Callable[[int, int], None] 
 
 def _matrices(source: Path, checkpoint: Checkpoint, config: ModelConfig) -> frozenset[str]:
     """Names of the weights that the kernels read in fragments."""
-    from engine.model.fused_weights import matrix_names  # it brings Triton
-
     reason = unserved(config.text)
     if reason:
         raise CheckpointError(f"{source}: the card's kernels do not serve {reason}; load it as it is.")

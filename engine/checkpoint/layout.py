@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from engine.config import ModelConfig, TextConfig, VisionConfig
 
@@ -30,6 +31,20 @@ def expected_tensors(config: ModelConfig) -> dict[str, Shape]:
     if not config.text.tied_embedding:
         shapes[HEAD] = (config.text.vocab_size, config.text.hidden_size)
     return shapes
+
+
+def matrix_names(text: TextConfig) -> Iterator[tuple[str, ...]]:
+    """The names of each matrix that a card multiplies with, layer by layer: those that see the same input are one."""
+    for index, kind in enumerate(text.layer_types):
+        layer = f"{TEXT_PREFIX}layers.{index}."
+        if kind == "full_attention":
+            yield tuple(f"{layer}self_attn.{part}_proj.weight" for part in "qkv")
+            yield (f"{layer}self_attn.o_proj.weight",)
+        else:
+            yield f"{layer}linear_attn.in_proj_qkv.weight", f"{layer}linear_attn.in_proj_z.weight"
+            yield (f"{layer}linear_attn.out_proj.weight",)
+        yield f"{layer}mlp.gate_proj.weight", f"{layer}mlp.up_proj.weight"
+        yield (f"{layer}mlp.down_proj.weight",)
 
 
 def is_ignored(name: str, config: ModelConfig) -> bool:

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import torch
 
+from engine.memory.plan.vram import SMALL_FREE
+from engine.memory.segments import SMALL, STEP
 from engine.messages import MemoryPlan
-
-_LATER = ("workspace", "vision_cache")
-"""Lines of a plan that requests fill."""
-_SMALL, _PIECE = 32 << 20, 1 << 20
-"""Tensors of up to a MiB (a chunk's tables and positions, the logits of a lane that waits) come out of blocks of their
-own, never out of the large ones: so much of those is taken too."""
 
 
 def reserve(plan: MemoryPlan, device: torch.device) -> None:
     """Take from the driver what requests will need, so that nobody else can, and let torch take no more than the plan's
     budget: what does not fit fails the request that asked for it, not another program.
 
-    To be called last: capturing a graph gives everything back that is not in use.
+    To be called last: capturing a graph gives everything back that is not in use. What the plan allows for graphs and
+    they did not take is the requests', so that torch holds what is planned.
     """
     lines = {line.name: line.bytes for line in plan.lines if line.tier == "main"}
     torch.cuda.empty_cache()
     # Given back to torch at once, which keeps it: later tensors are cut from these blocks.
-    blocks = [torch.empty(lines[name], dtype=torch.uint8, device=device) for name in _LATER]
-    blocks += [torch.empty(_PIECE, dtype=torch.uint8, device=device) for _ in range(_SMALL // _PIECE)]
+    blocks = [torch.empty(SMALL, dtype=torch.uint8, device=device) for _ in range(SMALL_FREE // SMALL)]
+    if lines["vision_cache"]:
+        blocks.append(torch.empty(lines["vision_cache"], dtype=torch.uint8, device=device))
+    left = plan.total - lines["context"] - torch.cuda.memory_reserved(device)
+    blocks.append(torch.empty(max(left // STEP * STEP, lines["workspace"]), dtype=torch.uint8, device=device))
     del blocks
     # The driver counts a little more of a card than CUDA does.
     total = torch.cuda.get_device_properties(device).total_memory

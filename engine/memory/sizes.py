@@ -35,11 +35,16 @@ def exact_rows(chunk: int) -> int:
     return EXACT_FIRST + EXACT_LAST + chunk
 
 
-def state_bytes(text: TextConfig, itemsize: int) -> int:
+def state_parts(text: TextConfig, itemsize: int) -> tuple[int, int]:
     """Recurrent state (float32) and convolution taps (compute type of ``itemsize`` bytes) of one sequence."""
     recurrent = text.gdn_value_heads * text.gdn_key_dim * text.gdn_value_dim * 4
     taps = (text.conv_width - 1) * text.gdn_channels * itemsize
-    return len(text.gdn_layers) * (recurrent + taps)
+    return len(text.gdn_layers) * recurrent, len(text.gdn_layers) * taps
+
+
+def state_bytes(text: TextConfig, itemsize: int) -> int:
+    """Both."""
+    return sum(state_parts(text, itemsize))
 
 
 def shelf_bytes(text: TextConfig, lanes: int, kept: int, slot: int, itemsize: int) -> tuple[int, str]:
@@ -50,9 +55,14 @@ def shelf_bytes(text: TextConfig, lanes: int, kept: int, slot: int, itemsize: in
     return size, f"{lanes + kept} kept or parked states × {slot:,} B + {kept} × {row:,} B"
 
 
-def sampling_bytes(vocabulary: int) -> int:
+def sampling_parts(vocabulary: int) -> tuple[int, int, int]:
     """Penalties of one lane, two float32 values for each token of the vocabulary, and a mask of one bit each."""
-    return 2 * vocabulary * 4 + -(-vocabulary // 32) * 4
+    return vocabulary * 4, vocabulary * 4, -(-vocabulary // 32) * 4
+
+
+def sampling_bytes(vocabulary: int) -> int:
+    """All of it."""
+    return sum(sampling_parts(vocabulary))
 
 
 def round_bytes(lanes: int, pages: int, columns: int) -> int:
@@ -65,6 +75,12 @@ PADDED = (16, 32, 64, 128, 256, 384, 512)
 """Columns that chunks of one run are padded to on a card, so that they can be replayed as graphs: where a kernel for
 more columns begins, and then by the tiles of attention and of cuBLAS. Longer ones take the card longer to compute than
 the host to launch."""
+
+
+def padded_bytes(text: TextConfig) -> int:
+    """The residual stream of a padded chunk (BF16), the one of its inputs that is not small."""
+    return PADDED[-1] * text.hidden_size * 2
+
 
 SCRATCH = 96 << 20
 """Weights that are unpacked at a time at most for a prompt's products: all of a matrix of the 27B but its largest."""

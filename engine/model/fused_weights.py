@@ -7,7 +7,7 @@ next ones come out of their files.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,8 +16,10 @@ import torch
 from torch import Tensor
 
 from engine.checkpoint.formats import Format
+from engine.checkpoint.layout import matrix_names
 from engine.checkpoint.quantize import Fragments, Packed, PackedFP8, PackedNVFP4
 from engine.config import ModelConfig, TextConfig
+from engine.memory.arena import Take, each_its_own
 from engine.model.matrix import DenseMatrix, FP8Matrix, Matrix, NVFP4Matrix, Scratch
 from kernels.fused.gdn import GdnLayer
 from kernels.fused.nvfp4_layout import empty_nvfp4, pack_rows, place_rows
@@ -89,33 +91,25 @@ class FusedWeights:
         return total
 
 
-def read_fused(config: ModelConfig, source: PackedSource, device: torch.device) -> FusedWeights:
-    """Read the decoder's weights. Raises ``ValueError`` for a shape that the kernels do not serve."""
+def read_fused(
+    config: ModelConfig, source: PackedSource, device: torch.device, take: Take | None = None
+) -> FusedWeights:
+    """Read the decoder's weights into tensors that ``take`` gives on ``device``; None lets torch allocate them. Raises
+    ``ValueError`` for a shape that the kernels do not serve."""
     with ThreadPoolExecutor(_AHEAD, thread_name_prefix="ignis-read") as pool:
-        return _Reader(config.text, source, device, pool).read()
-
-
-def matrix_names(text: TextConfig) -> Iterator[tuple[str, ...]]:
-    """The names of each matrix that :func:`read_fused` joins, layer by layer."""
-    for index, kind in enumerate(text.layer_types):
-        layer = f"model.language_model.layers.{index}."
-        if kind == "full_attention":
-            yield tuple(f"{layer}self_attn.{part}_proj.weight" for part in "qkv")
-            yield (f"{layer}self_attn.o_proj.weight",)
-        else:
-            yield f"{layer}linear_attn.in_proj_qkv.weight", f"{layer}linear_attn.in_proj_z.weight"
-            yield (f"{layer}linear_attn.out_proj.weight",)
-        yield f"{layer}mlp.gate_proj.weight", f"{layer}mlp.up_proj.weight"
-        yield (f"{layer}mlp.down_proj.weight",)
+        return _Reader(config.text, source, device, take or each_its_own(device), pool).read()
 
 
 class _Reader:
     """Reads in the model's order; each matrix is asked for once."""
 
-    def __init__(self, text: TextConfig, source: PackedSource, device: torch.device, pool: ThreadPoolExecutor) -> None:
+    def __init__(
+        self, text: TextConfig, source: PackedSource, device: torch.device, take: Take, pool: ThreadPoolExecutor
+    ) -> None:
         self._text = text
         self._source = source
         self._device = device
+        self._take = take
         self._pool = pool
         self._scratch = Scratch(device)
         self._waiting = deque(matrix_names(text))
@@ -146,8 +140,8 @@ class _Reader:
     def _deltanet(self, at: str) -> FusedDeltaNet:
         inputs, out = self._matrix(), self._matrix()
         layer = GdnLayer(
-            conv=self._plain(at + "conv1d.weight")[:, 0].T.contiguous(),
-            decay=-self._plain(at + "A_log", torch.float32).exp(),
+            conv=self._taps(at + "conv1d.weight"),
+            decay=self._plain(at + "A_log", torch.float32).exp_().neg_(),
             dt_bias=self._plain(at + "dt_bias", torch.float32),
             norm=self._plain(at + "norm.weight", torch.float32),
             key_heads=self._text.gdn_key_heads,
@@ -178,7 +172,7 @@ class _Reader:
 
     def _nvfp4(self, names: Sequence[str], parts: Sequence[Future[_Part]]) -> Matrix:
         shapes = [self._source.shape(name) for name in names]
-        weight = empty_nvfp4(sum(shape[0] for shape in shapes), shapes[0][1], self._device)
+        weight = empty_nvfp4(sum(shape[0] for shape in shapes), shapes[0][1], self._device, self._take)
         start, input_scales = 0, set[float | None]()
         for part in parts:
             read = part.result()
@@ -200,19 +194,27 @@ class _Reader:
         scale = packed.scale.float()
         if packed.kind != "block":
             scale = scale.expand(packed.codes.shape[0]).contiguous()
-        return FP8Matrix(packed.codes.to(self._device), scale.to(self._device))
+        codes, scales = (self._take(part.shape, part.dtype).copy_(part) for part in (packed.codes, scale))
+        return FP8Matrix(codes, scales)
 
     def _plain(self, name: str, dtype: torch.dtype = torch.bfloat16) -> Tensor:
-        out = torch.empty(self._source.shape(name), dtype=dtype, device=self._device)
+        out = self._take(self._source.shape(name), dtype)
         self._source.copy_into(name, out)
+        return out
+
+    def _taps(self, name: str) -> Tensor:
+        """[W, C] of a convolution [C, 1, W]."""
+        channels, _, width = self._source.shape(name)
+        out = self._take((width, channels), torch.bfloat16)
+        self._source.copy_into(name, out.T[:, None])
         return out
 
     def _joined(self, names: Sequence[str]) -> Tensor:
         shapes = [self._source.shape(name) for name in names]
-        out = torch.empty(sum(s[0] for s in shapes), shapes[0][1], dtype=torch.bfloat16, device=self._device)
+        out = self._take((sum(s[0] for s in shapes), shapes[0][1]), torch.bfloat16)
         for name, part in zip(names, out.split([s[0] for s in shapes]), strict=True):
             self._source.copy_into(name, part)
         return out
 
     def _centred(self, name: str) -> Tensor:
-        return 1.0 + self._plain(name, torch.float32)
+        return self._plain(name, torch.float32).add_(1.0)

@@ -10,6 +10,7 @@ import torch
 
 from engine.compute import runs_fused, unserved
 from engine.config import ModelConfig
+from engine.memory.arena import Arena, Take, each_its_own
 from engine.memory.lane_state import LaneState
 from engine.memory.paged_kv import PagedKV
 from engine.model.decoder import Decoder
@@ -55,12 +56,18 @@ def build_network(
     device: torch.device,
     dtype: torch.dtype,
     kv_format: str = "auto",
+    weights: int | None = None,
 ) -> Network:
-    """Reserve the state buffers, then read the weights from ``source`` into theirs."""
+    """Reserve the state buffers, then read the weights from ``source`` into theirs.
+
+    Args:
+        weights: bytes of one block for all weights, as they are planned; None leaves each to torch.
+    """
     kv = PagedKV(config.text, pages, page_size, device, dtype, kv_format)
     state = LaneState(config.text, slots, device, dtype)
-    decoder = _decoder(config, source, kv, state, device, dtype)
-    vision_weights = read_vision(config, source, device, dtype)
+    take = each_its_own(device) if weights is None else Arena(weights, device).take
+    decoder = _decoder(config, source, kv, state, device, dtype, take)
+    vision_weights = read_vision(config, source, take, dtype)
     vision = None
     if config.vision is not None and vision_weights is not None:
         vision = VisionTower(config.vision, vision_weights, device, dtype)
@@ -68,14 +75,23 @@ def build_network(
 
 
 def _decoder(
-    config: ModelConfig, source: PackedSource, kv: PagedKV, state: LaneState, device: torch.device, dtype: torch.dtype
+    config: ModelConfig,
+    source: PackedSource,
+    kv: PagedKV,
+    state: LaneState,
+    device: torch.device,
+    dtype: torch.dtype,
+    take: Take,
 ) -> Decoder | FusedDecoder:
     if not runs_fused(config.text, device.type, str(dtype).removeprefix("torch.")):
         if device.type == "cuda" and unserved(config.text):
             _log.warning("The card's kernels do not serve %s: plain torch, which is slower.", unserved(config.text))
-        return Decoder(config, read_text(config, source, device, dtype), kv, state)
+        return Decoder(config, read_text(config, source, take, dtype), kv, state)
     # Triton is imported where it is used only: a start on the CPU does without.
     from engine.model.fused_decoder import FusedDecoder
     from engine.model.fused_weights import read_fused
 
-    return FusedDecoder(config, read_fused(config, source, device), kv, state)
+    weights = read_fused(config, source, device, take)
+    # What packing took goes back to the driver: nothing that stays is to be cut from it.
+    torch.cuda.empty_cache()
+    return FusedDecoder(config, weights, kv, state)

@@ -43,6 +43,10 @@ class VisionTower:
         """
         config, weights = self.config, self._weights
         rows, columns = rgb.shape[0] // config.patch_size, rgb.shape[1] // config.patch_size
+        # First, so that it lies among what is kept of other pictures, and not where the work of the next one begins.
+        tokens = torch.empty(
+            rows * columns // config.merge_size**2, config.out_hidden_size, dtype=self._dtype, device=self._device
+        )
         x = weights.patch(self._patches(rgb))
         for part, table in self._position_table(rows, columns):
             x[part] += table
@@ -53,7 +57,9 @@ class VisionTower:
             yield None
         x = F.layer_norm(x, x.shape[-1:], *weights.merger_norm, LAYER_NORM_EPS)
         x = x.view(x.shape[0] // config.merge_size**2, -1)
-        yield weights.merger_fc2(F.gelu(weights.merger_fc1(x)))
+        for part in _slices(x.shape[0]):
+            tokens[part] = weights.merger_fc2(F.gelu(weights.merger_fc1(x[part])))
+        yield tokens
 
     def encode(self, rgb: np.ndarray) -> Tensor:
         """All of :meth:`steps` at once."""
@@ -71,8 +77,10 @@ class VisionTower:
 
     def _block(self, block: VisionBlockWeights, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         heads = self.config.num_heads
-        y = F.layer_norm(x, x.shape[-1:], *block.norm1, LAYER_NORM_EPS)
-        x = x + block.proj(_attend(block.qkv(y), cos, sin, heads))
+        # In place, and nothing is held by name: what a large picture takes lies in the same places for every block.
+        x += block.proj(
+            _attend(block.qkv(F.layer_norm(x, x.shape[-1:], *block.norm1, LAYER_NORM_EPS)), cos, sin, heads)
+        )
         for part in _slices(x.shape[0]):
             y = F.layer_norm(x[part], x.shape[-1:], *block.norm2, LAYER_NORM_EPS)
             x[part] += block.fc2(F.gelu(block.fc1(y), approximate="tanh"))

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from engine.config import ModelConfig
+from engine.memory.arena import Take
 from kernels.linear import linear
 
 
@@ -106,38 +107,45 @@ class WeightSource(Protocol):
 class _Reader:
     """Reads each tensor straight into its final buffer."""
 
-    def __init__(self, source: WeightSource, device: torch.device, dtype: torch.dtype) -> None:
+    def __init__(self, source: WeightSource, take: Take, dtype: torch.dtype) -> None:
         self._source = source
-        self._device = device
+        self._take = take
         self._dtype = dtype
 
     def __call__(self, name: str, dtype: torch.dtype | None = None) -> Tensor:
-        out = torch.empty(self._source.shape(name), dtype=dtype or self._dtype, device=self._device)
+        out = self._take(self._source.shape(name), dtype or self._dtype)
         self._source.copy_into(name, out)
         return out
 
     def joined(self, *names: str) -> Linear:
         """Several matrices of one input as one, stacked by output."""
         shapes = [self._source.shape(name) for name in names]
-        out = torch.empty((sum(s[0] for s in shapes), shapes[0][1]), dtype=self._dtype, device=self._device)
+        out = self._take((sum(s[0] for s in shapes), shapes[0][1]), self._dtype)
         for name, part in zip(names, out.split([s[0] for s in shapes]), strict=True):
             self._source.copy_into(name, part)
         return Linear(out)
+
+    def taps(self, name: str) -> Tensor:
+        """[W, C] of a convolution [C, 1, W]."""
+        channels, _, width = self._source.shape(name)
+        out = self._take((width, channels), self._dtype)
+        self._source.copy_into(name, out.T[:, None])
+        return out
 
     def linear(self, name: str) -> Linear:
         return Linear(self(name + ".weight"), self(name + ".bias"))
 
     def centred(self, name: str) -> Tensor:
         """A zero-centred norm's scale, 1 + w in float32."""
-        return 1.0 + self(name, torch.float32)
+        return self(name, torch.float32).add_(1.0)
 
     def norm(self, name: str) -> tuple[Tensor, Tensor]:
         return self(name + ".weight"), self(name + ".bias")
 
 
-def read_text(config: ModelConfig, source: WeightSource, device: torch.device, dtype: torch.dtype) -> TextWeights:
-    """All of the decoder's weights in the compute type (norms and gates in float32)."""
-    read = _Reader(source, device, dtype)
+def read_text(config: ModelConfig, source: WeightSource, take: Take, dtype: torch.dtype) -> TextWeights:
+    """All of the decoder's weights in the compute type (norms and gates in float32), in tensors that ``take`` gives."""
+    read = _Reader(source, take, dtype)
     base = "model.language_model."
     layers = []
     for index, kind in enumerate(config.text.layer_types):
@@ -155,8 +163,8 @@ def read_text(config: ModelConfig, source: WeightSource, device: torch.device, d
             at = layer + "linear_attn."
             mixer = DeltaNetWeights(
                 inputs=read.joined(*(f"{at}in_proj_{part}.weight" for part in ("qkv", "z", "b", "a"))),
-                conv=read(at + "conv1d.weight")[:, 0].T.contiguous(),
-                decay=-read(at + "A_log", torch.float32).exp(),
+                conv=read.taps(at + "conv1d.weight"),
+                decay=read(at + "A_log", torch.float32).exp_().neg_(),
                 dt_bias=read(at + "dt_bias", torch.float32),
                 norm=read(at + "norm.weight", torch.float32),
                 out=Linear(read(at + "out_proj.weight")),
@@ -177,13 +185,11 @@ def read_text(config: ModelConfig, source: WeightSource, device: torch.device, d
     return TextWeights(embedding, tuple(layers), read.centred(base + "norm.weight"), Linear(head))
 
 
-def read_vision(
-    config: ModelConfig, source: WeightSource, device: torch.device, dtype: torch.dtype
-) -> VisionWeights | None:
-    """The vision tower's weights, or None for a model without one."""
+def read_vision(config: ModelConfig, source: WeightSource, take: Take, dtype: torch.dtype) -> VisionWeights | None:
+    """The vision tower's weights, likewise, or None for a model without one."""
     if config.vision is None:
         return None
-    read = _Reader(source, device, dtype)
+    read = _Reader(source, take, dtype)
     base = "model.visual."
     patch = read.linear(base + "patch_embed.proj")
     return VisionWeights(

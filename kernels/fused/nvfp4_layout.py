@@ -25,7 +25,7 @@ times four) and 2⁻⁴⁵ of what it stands for; ``factors`` make up for that a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -79,19 +79,29 @@ class NVFP4Weight:
         return self.words.nbytes + self.scales.nbytes + self.factors.nbytes
 
 
-def empty_nvfp4(out_features: int, in_features: int, device: torch.device | str) -> NVFP4Weight:
+def empty_nvfp4(
+    out_features: int,
+    in_features: int,
+    device: torch.device | str,
+    take: Callable[[Sequence[int], torch.dtype], Tensor] | None = None,
+) -> NVFP4Weight:
     """Room for a matrix, for :func:`pack_rows` to fill part by part. Raises ``ValueError`` on a card whose instructions
-    cannot decode it."""
+    cannot decode it.
+
+    Args:
+        take: gives tensors of a shape and type on ``device``; None lets torch allocate them.
+    """
     device = torch.device(device)
     if device.type == "cuda" and torch.cuda.get_device_capability(device) < (9, 0):
         found = ".".join(str(number) for number in torch.cuda.get_device_capability(device))
         raise ValueError(f"NVFP4 weights are decoded by instructions of compute capability 9.0; this card has {found}.")
     shape = NVFP4Weight(torch.empty(0), torch.empty(0), torch.empty(0), out_features, in_features)
     size = shape.rows * shape.columns
+    take = take or (lambda shape, dtype: torch.empty(tuple(shape), dtype=dtype, device=device))
     return NVFP4Weight(
-        torch.empty(size // 8, dtype=torch.int32, device=device),
-        torch.empty(size // 64, dtype=torch.int32, device=device),
-        torch.empty(shape.rows // TILE, dtype=torch.float32, device=device),
+        take((size // 8,), torch.int32),
+        take((size // 64,), torch.int32),
+        take((shape.rows // TILE,), torch.float32),
         out_features,
         in_features,
     )

@@ -96,7 +96,7 @@ def test_memory_is_counted_once_however_often_it_is_named() -> None:
 
 
 def test_a_cards_memory_is_told_by_line(engine: WatchedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the allocator's account as torch gives it on a card: 5 GiB in the common pool, half of it in use."""
+    """With the allocator's account as torch gives it on a card: 5 GiB in use, 1,200 MiB free in one piece."""
     plan = plan_vram(
         geometry(QWEN).config,
         EngineConfig(max_context=8192),
@@ -104,19 +104,35 @@ def test_a_cards_memory_is_told_by_line(engine: WatchedEngine, monkeypatch: pyte
         total=80 << 30,
         free=80 << 30,
     ).plan
+
+    def segment(total: int, used: int = 0, *, pool: int = 0, kind: str = "large", lost: int = 0) -> dict[str, object]:
+        return {
+            "segment_pool_id": (0, pool),
+            "segment_type": kind,
+            "total_size": total << 20,
+            "allocated_size": used << 20,
+            "requested_size": (used - lost) << 20,
+        }
+
     segments = [
-        {"segment_pool_id": (0, 0), "total_size": 5 << 30, "allocated_size": 5 << 29},
-        {"segment_pool_id": (0, 1), "total_size": 100 << 20, "allocated_size": 60 << 20},
-        {"segment_pool_id": (0, 1), "total_size": 20 << 20, "allocated_size": 0},
+        segment(5120, 5120, lost=1),
+        segment(20, 8),
+        segment(1200),
+        segment(2, kind="small"),
+        segment(100, 60, pool=1),
+        segment(20, pool=1),
     ]
     monkeypatch.setattr(torch.cuda, "memory_snapshot", lambda: segments)
     lines = engine.on_thread(lambda scheduler: lines_held(scheduler, plan, 700 << 20))
     found = {line.name: line for line in lines}
     assert found["graphs"].held == 120 << 20
-    assert found["workspace, vision_cache"].held == 5 << 29
-    assert found["context, kernels"].held == 700 << 20
-    assert found["context, kernels"].planned == (432 + 168) << 20
-    named = {name for line in found for name in line.split(", ")} - {"kernels"}
+    assert found["workspace, vision_cache"].held == 1200 << 20
+    assert found["(of it rounded up)"].held == (1 + 12) << 20
+    stays = sum(found[name].held or 0 for name in ("weights", "kv_pool", "lane_state", "sampling", "round"))
+    assert found["runtime"].held == ((5120 + 20 + 2) << 20) - stays
+    assert found["context"].held == 700 << 20
+    assert found["context"].planned == (432 + 168) << 20
+    named = {name for line in found for name in line.split(", ")} - {"(of it rounded up)"}
     later = {"kv_window", "verify", "drafter"}
     assert named | later == {line.name for line in plan.lines}
     told = sum(line.planned for line in lines if line.name not in ("retained", "host_tier"))

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from engine.checkpoint import open_checkpoint
+from engine.config import ModelConfig
 from engine.memory import plan as planning
-from engine.memory.plan import Memory
+from engine.memory.plan import Memory, on_card
 from ignis_desktop.cli import entry
 from ignis_desktop.cli.options import EngineOptions, Size
 from tests.cli.conftest import CommandLine
@@ -38,9 +40,19 @@ def test_table_for_a_card_that_is_not_here(capsys: pytest.CaptureFixture[str]) -
     out = capsys.readouterr().out
     assert out.startswith("Qwen3.8-27B on a card of 32,768 MiB: 8 lanes × 131,072 tokens, KV in q2\n")
     rows = {line.split()[0]: line for line in out.splitlines() if " MiB " in line and line.startswith("  ")}
-    assert re.search(r"kv_pool +9,69\d\.\d MiB +29\.6%  [\d,]+ pages × 64 tokens × 9,216 B \(q2\)", rows["kv_pool"])
+    assert re.search(r"kv_pool +9,64\d\.\d MiB +29\.4%  [\d,]+ pages × 64 tokens × 9,216 B \(q2\)", rows["kv_pool"])
     assert "  1,024.0 MiB    3.1%  left to other programs" in rows["headroom"]
-    assert {"weights", "context", "lane_state", "workspace", "graphs", "total", "other", "retained"} <= rows.keys()
+    assert {
+        "weights",
+        "context",
+        "runtime",
+        "lane_state",
+        "workspace",
+        "graphs",
+        "total",
+        "other",
+        "retained",
+    } <= rows.keys()
     assert out.index("Beside it, in the host's memory:") < out.index("retained ")
     assert "8 lanes × 131,072 = 1,048,576 tokens (9.0 GiB): all 8 lanes can be full at once." in out
 
@@ -118,11 +130,12 @@ def test_a_cpu_of_another_size(capsys: pytest.CaptureFixture[str]) -> None:
     assert as_json(capsys, "--ram", "1GiB")["fits"] is False
 
 
-def test_a_checkpoint_counts_as_its_files_store_it(tiny_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_checkpoint_counts_as_a_card_holds_it(tiny_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     body = as_json(capsys, "--model", str(tiny_folder), "--vram", "8GiB")
     weights = body["lines"][0]
-    assert weights["why"].startswith("as its files store them: ")
-    assert 0 < weights["bytes"] <= sum(file.stat().st_size for file in tiny_folder.glob("*.safetensors"))
+    assert weights["why"].startswith("in the card's order, in one block: ")
+    with open_checkpoint(tiny_folder) as checkpoint:
+        assert weights["bytes"] == on_card(ModelConfig.from_dict(checkpoint.config), checkpoint).bytes
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from engine.memory.plan.machine import Memory, card_memory, host_memory
 from engine.memory.plan.mend import Mend
 from engine.memory.plan.result import Layout, PlanError
 from engine.memory.plan.vram import plan_vram
-from engine.memory.plan.weights import Weights, as_stored, published, unpacked
+from engine.memory.plan.weights import Weights, on_card, plain_on_card, published, unpacked
 
 __all__ = [
     "MAX_PIXELS",
@@ -20,10 +20,11 @@ __all__ = [
     "Mend",
     "PlanError",
     "Weights",
-    "as_stored",
     "card_memory",
     "check_runs",
     "host_memory",
+    "on_card",
+    "plain_on_card",
     "plan_host",
     "plan_load",
     "plan_vram",

@@ -84,12 +84,22 @@ def context_of(model: ModelConfig, config: EngineConfig) -> int:
     return wanted
 
 
+def encoded_picture(model: ModelConfig, pixels: int, itemsize: int) -> int:
+    """Bytes of the largest picture, encoded; 0 for a model without a vision tower."""
+    return 0 if model.vision is None else pixels // model.vision.cell**2 * model.vision.out_hidden_size * itemsize
+
+
 def vision_cache(model: ModelConfig, pixels: int, itemsize: int) -> int:
     """Bytes of encoded pictures that are kept: some of the largest size."""
     if model.vision is None:
         return 0
-    picture = pixels // model.vision.cell**2 * model.vision.out_hidden_size * itemsize
-    return max(PICTURES * picture, LEAST_VISION_CACHE)
+    return max(PICTURES * encoded_picture(model, pixels, itemsize), LEAST_VISION_CACHE)
+
+
+def vision_line(model: ModelConfig, pixels: int, itemsize: int) -> MemoryLine:
+    """What is kept, and the picture that is being encoded: it takes its place among them from the start."""
+    size = vision_cache(model, pixels, itemsize) + encoded_picture(model, pixels, itemsize)
+    return MemoryLine("vision_cache", size, "encoded pictures, and one under way" if size else "no pictures")
 
 
 def pool(

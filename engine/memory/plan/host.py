@@ -11,7 +11,7 @@ from engine.compute import ITEMSIZE, ComputeType
 from engine.config import EngineConfig, ModelConfig
 from engine.memory import sizes
 from engine.memory.plan.activations import workspace
-from engine.memory.plan.budget import MAX_PIXELS, Attempt, context_of, pool, refusal, room, vision_cache
+from engine.memory.plan.budget import MAX_PIXELS, Attempt, context_of, pool, refusal, room, vision_cache, vision_line
 from engine.memory.plan.machine import Memory, host_memory
 from engine.memory.plan.result import Layout, PlanError
 from engine.memory.plan.weights import unpacked
@@ -76,7 +76,7 @@ def plan_host(
     plan = MemoryPlan("host", space.budget, total, tuple(lines), space.other, space.headroom, memory.total)
     weights = unpacked(model, itemsize, name)
     cache = vision_cache(model, pixels, itemsize)
-    return Layout(context, found.pages, cache, tier.bytes, kept, weights.parameters, plan)
+    return Layout(context, found.pages, cache, tier.bytes, None, kept, weights.parameters, plan)
 
 
 def _check(config: EngineConfig, kept: str, name: str) -> None:
@@ -137,5 +137,5 @@ def _lines(
         MemoryLine("host_tier", tier, "pages of kept or parked state, as set" if tier else "off"),
         MemoryLine("sampling", lanes * sampling, f"{lanes} lanes × {sampling:,} B penalties and masks"),
         MemoryLine("workspace", work.bytes, work.why),
-        MemoryLine("vision_cache", vision_cache(model, pixels, itemsize), "encoded pictures"),
+        vision_line(model, pixels, itemsize),
     ]

@@ -11,7 +11,7 @@ from engine.memory.plan.host import plan_host
 from engine.memory.plan.machine import Memory, card_memory, cuda_context, host_memory
 from engine.memory.plan.result import Layout, PlanError
 from engine.memory.plan.vram import plan_vram
-from engine.memory.plan.weights import Formats, on_card, unpacked
+from engine.memory.plan.weights import Formats, on_card, plain_on_card
 
 if TYPE_CHECKING:
     import torch
@@ -42,7 +42,7 @@ def plan_load(
     check_runs(config, name, fused=fused)
     _touch(device)
     memory = _card(device)
-    weights = on_card(model, checkpoint) if fused else unpacked(model, dtype.itemsize, name)
+    weights = on_card(model, checkpoint) if fused else plain_on_card(model, dtype.itemsize, name)
     return plan_vram(
         model,
         config,

@@ -31,6 +31,8 @@ class Layout:
     """Bytes of encoded pictures."""
     host_tier: int
     """Bytes of the arena for pages of kept and parked state."""
+    weights: int | None
+    """Bytes of the one block that holds all weights on a card; None on the host, where each has its own memory."""
     kv_format: str
     """"float32", "bf16", "fp8" or "q2"."""
     parameters: int

@@ -1,10 +1,12 @@
 """The plan for a card's memory, for a card that is here or for any other: nothing of it needs a GPU.
 
-What cannot be known before the card was used (context, graphs) is an assumption and says so.
+What cannot be known before the card was used (context, graphs) is an assumption and says so. All other lines state what
+torch takes of the driver, to the step of 2 MiB in which it takes it: ``runtime`` holds what they leave out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
@@ -14,24 +16,40 @@ from engine.checkpoint.geometries import Drafter
 from engine.config import EngineConfig, ModelConfig, TextConfig
 from engine.memory import sizes
 from engine.memory.plan.activations import workspace
-from engine.memory.plan.budget import MAX_PIXELS, Attempt, context_of, main_bytes, pool, refusal, room, vision_cache
+from engine.memory.plan.budget import (
+    MAX_PIXELS,
+    Attempt,
+    context_of,
+    main_bytes,
+    pool,
+    refusal,
+    room,
+    vision_cache,
+    vision_line,
+)
 from engine.memory.plan.host import TIER_SHARE
 from engine.memory.plan.machine import Memory
 from engine.memory.plan.result import Layout, PlanError
 from engine.memory.plan.weights import Weights
+from engine.memory.segments import SMALL, STEP, taken
 from engine.messages import MemoryLine, MemoryPlan
 
 HEADROOM = 1 << 30
 CONTEXT = 432 << 20
 """The driver's and CUDA's own share: what a published plan for a 32 GiB card states."""
 KERNELS = 168 << 20
-"""The driver's share of compiled kernels and of captured rounds, measured on an H200 (143 kernels, eight widths)."""
+"""The driver's share of compiled kernels and of captured rounds and chunks, measured on an H200: 140 MiB with 143
+kernels, eight widths and seven sizes of chunks."""
 GRAPH = 16 << 20
 """Intermediate results of one captured round, measured there with the 27B; its logits come to that."""
-CHUNK_GRAPH = 40 << 20
-"""A captured size of short chunks, reckoned for the 27B and not measured yet: all sizes share their inputs, the
-intermediate results of the largest (some 100 MiB) and cuBLAS's workspace (32 MiB), and each takes of the driver about
-what a round does."""
+CHUNK_GRAPHS = 56 << 20
+"""Intermediate results of all captured sizes of short chunks, which share what the largest takes. Measured there: torch
+held 238 MiB for the graphs of eight rounds and seven sizes, 42 more than rounds are counted with; a third is margin."""
+CUBLAS = 32 << 20
+"""Workspace that torch gives cuBLAS on SM90 (``aten/src/ATen/cuda/CublasHandlePool.cpp``); elsewhere it is smaller."""
+SMALL_FREE, SMALL_KEPT = 32 << 20, 4 << 20
+"""Tensors of up to a MiB come out of blocks of their own: those of requests (a chunk's tables and positions, the logits
+of a lane that waits), and those that stay."""
 HOST_TIER = 2 << 30
 
 
@@ -96,6 +114,7 @@ def plan_vram(
         pages=found.pages,
         vision_cache=vision_cache(model, pixels, itemsize),
         host_tier=next(line.bytes for line in lines if line.name == "host_tier"),
+        weights=weights.bytes,
         kv_format=kept,
         parameters=weights.parameters,
         plan=plan,
@@ -136,33 +155,55 @@ def _device_lines(card: _Card, config: EngineConfig, context: int, kept: str) ->
         itemsize=card.itemsize,
         gathered=0,
     )
-    scratch = sizes.scratch_bytes(text)
     rounds = sizes.round_bytes(lanes, pages, columns)
-    cache = vision_cache(card.model, card.pixels, card.itemsize)
+    cache = vision_line(card.model, card.pixels, card.itemsize)
     widths = lanes * (2 if config.draft_tokens else 1)
     logits = 2 * sum(range(lanes + 1)) * columns * text.vocab_size * 4
-    chunks = sum(size <= config.prefill_chunk for size in sizes.PADDED)
-    graphs = KERNELS + widths * GRAPH + logits + chunks * CHUNK_GRAPH
-    why = f"kernels {KERNELS:,} B + {widths} rounds × {GRAPH:,} B + logits {logits:,} B"
+    chunks = CHUNK_GRAPHS if config.prefill_chunk >= sizes.PADDED[0] else 0
+    graphs = widths * GRAPH + logits + chunks
+    why = f"{widths} rounds × {GRAPH:,} B + logits {logits:,} B + short chunks {chunks:,} B"
     return [
         MemoryLine("weights", card.weights.bytes, card.weights.why),
         _context(card.context),
+        _runtime(card, lanes, (cache.bytes, work.bytes)),
         _window(text, lanes, config.prefill_chunk, kept),
         MemoryLine("lane_state", lanes * slot, f"{lanes} lanes × {slot:,} B"),
-        MemoryLine("workspace", work.bytes + scratch, f"{work.why} + {scratch:,} B for unpacked weights"),
-        MemoryLine("vision_cache", cache, "encoded pictures, two of the largest" if cache else "no pictures"),
+        MemoryLine("workspace", work.bytes, work.why),
+        cache,
         MemoryLine("sampling", lanes * sampling, f"{lanes} lanes × {sampling:,} B penalties and masks"),
         MemoryLine("round", rounds, f"{lanes} lanes × ({pages:,} pages × 4 B + 64 B + {columns} × 40 B)"),
-        MemoryLine("graphs", graphs, f"{why} + {chunks} chunks × {CHUNK_GRAPH:,} B"),
+        MemoryLine("graphs", graphs, why),
         _verify(text, card.drafter, lanes, config.draft_tokens),
         _drafter(card.drafter, lanes, config.draft_tokens),
     ]
 
 
 def _context(measured: int | None) -> MemoryLine:
-    if measured is None:
-        return MemoryLine("context", CONTEXT, "assumed until it is measured on the card")
-    return MemoryLine("context", measured, "the driver's and its libraries', measured")
+    size, how = (CONTEXT, "assumed until it is measured on the card") if measured is None else (measured, "measured")
+    why = f"the driver's and its libraries' {size:,} B, {how} + kernels and graphs {KERNELS:,} B"
+    return MemoryLine("context", size + KERNELS, why)
+
+
+def _runtime(card: _Card, lanes: int, later: Sequence[int]) -> MemoryLine:
+    """What torch takes for itself, and beside the tensors of other lines, those of ``later`` being reserved last.
+    Buffers that are not built yet (drafts, exact windows) are not rounded up."""
+    text = card.model.text
+    scratch, inputs = sizes.scratch_bytes(text), sizes.padded_bytes(text)
+    states = [lanes * size for size in sizes.state_parts(text, card.itemsize)]
+    sampling = [lanes * size for size in sizes.sampling_parts(text.vocab_size)]
+    # In the order in which they come; the pool's size is not known yet, so it is rounded up by a whole step.
+    buffers = [CUBLAS, *states, card.weights.bytes, scratch, inputs, *sampling, *later]
+    buffers = [size for size in buffers if size > SMALL]
+    rounding = taken(buffers) - sum(buffers) + STEP
+    parts = {
+        "for unpacked weights": scratch,
+        "inputs of short chunks": inputs,
+        "cuBLAS": CUBLAS,
+        "small tensors": SMALL_FREE + SMALL_KEPT,
+        "rounded up by torch": rounding,
+    }
+    why = " + ".join(f"{what} {size:,} B" for what, size in parts.items())
+    return MemoryLine("runtime", sum(parts.values()), why)
 
 
 def _window(text: TextConfig, lanes: int, chunk: int, kept: str) -> MemoryLine:

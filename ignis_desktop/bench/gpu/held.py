@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.memory.plan.vram import KERNELS
 from engine.messages import MemoryPlan
 from engine.schedule.scheduler import Scheduler
 
@@ -80,9 +79,10 @@ def lines_held(scheduler: Scheduler, plan: MemoryPlan, context: int | None) -> l
     planned = {line.name: line.bytes for line in plan.lines}
     network, keeper = scheduler._network, scheduler.lanes.keeper
     kv, state = tensors(network.kv, device=device), tensors(network.state, device=device)
-    scratch = tensors(getattr(getattr(network.decoder, "_weights", None), "scratch", None), device=device)
-    weights = _without(tensors(network.decoder, network.vision, device=device), kv, state, scratch)
-    cache = tensors(scheduler._prefill._cache, device=device)
+    decoder = network.decoder
+    beside = tensors(getattr(getattr(decoder, "_weights", None), "scratch", None), device=device)
+    beside |= tensors(getattr(decoder, "inputs", None), device=device)
+    weights = _without(tensors(decoder, network.vision, device=device), kv, state, beside)
     named = [
         ("weights", sum(weights.values())),
         ("kv_pool", sum(kv.values())),
@@ -96,18 +96,22 @@ def lines_held(scheduler: Scheduler, plan: MemoryPlan, context: int | None) -> l
     lines = [Line(name, planned[name], held, "its tensors", buffer=True) for name, held in named if name in planned]
     if device == "cpu":
         return [*lines, *(Line(n, planned[n], None) for n in ("runtime", "workspace", "vision_cache") if n in planned)]
-    private, common, used = _torch_segments()
-    later = common - used + sum(scratch.values()) + sum(cache.values())
+    torch_holds = _torch_segments()
+    cache = sum(tensors(scheduler._prefill._cache, device=device).values())
+    stays = sum(held for name, held in named if name not in ("retained", "host_tier"))
+    later = planned["workspace"] + planned["vision_cache"]
     return [
         *lines,
-        Line("graphs", planned["graphs"] - KERNELS, private, "torch's pools of captured rounds"),
+        Line("graphs", planned["graphs"], torch_holds.private, "torch's pools of captured rounds and chunks"),
+        Line("workspace, vision_cache", later, torch_holds.free + cache, "what torch holds free for requests"),
         Line(
-            "workspace, vision_cache",
-            planned["workspace"] + planned["vision_cache"],
-            later,
-            "what torch holds free for requests, with scratch and kept pictures",
+            "runtime",
+            planned["runtime"],
+            torch_holds.common - torch_holds.free - cache - stays,
+            "all else that torch holds",
         ),
-        Line("context, kernels", planned["context"] + KERNELS, context, "the driver's count less torch's"),
+        Line("(of it rounded up)", 0, torch_holds.rounding, "segments of tensors that stay, less those tensors"),
+        Line("context", planned["context"], context, "the driver's count less torch's"),
     ]
 
 
@@ -116,12 +120,29 @@ def _without(blocks: Blocks, *others: Blocks) -> Blocks:
     return {address: size for address, size in blocks.items() if address not in taken}
 
 
-def _torch_segments() -> tuple[int, int, int]:
-    """Bytes that torch holds of the driver: in private pools (of graphs), in the common one, in use of that."""
-    private = common = used = 0
+@dataclass(frozen=True)
+class _TorchHolds:
+    """Bytes that torch holds of the driver."""
+
+    private: int
+    """In pools of graphs."""
+    common: int
+    """In the pool of everything else."""
+    free: int
+    """Of that, in large segments from which no tensor is cut."""
+    rounding: int
+    """Of that, in the other large segments, what no tensor asked for."""
+
+
+def _torch_segments() -> _TorchHolds:
+    private = common = free = rounding = 0
     for segment in torch.cuda.memory_snapshot():
+        size = segment["total_size"]
         if tuple(segment.get("segment_pool_id", (0, 0))) != (0, 0):
-            private += segment["total_size"]
-        else:
-            common, used = common + segment["total_size"], used + segment["allocated_size"]
-    return private, common, used
+            private += size
+            continue
+        common += size
+        if segment["segment_type"] == "large":
+            used = segment["allocated_size"] > 0
+            free, rounding = free + size * (not used), rounding + (size - segment["requested_size"]) * used
+    return _TorchHolds(private, common, free, rounding)

@@ -18,6 +18,7 @@ from engine.checkpoint.layout import expected_tensors
 from engine.checkpoint.random_model import RandomWeights
 from engine.config import ModelConfig, TextConfig
 from engine.memory import sizes
+from engine.memory.plan.weights import on_card
 from engine.messages import HeadSpan
 from engine.model.decoder import Readout, Run
 from engine.model.fused_decoder import FusedDecoder, RoundColumns, VerifyColumns
@@ -85,7 +86,14 @@ class _Bench:
         if pages < max(PROMPTS) // PAGE:
             raise RuntimeError(f"{free:,} bytes are free: too few for this model and a context of {max(PROMPTS):,}.")
         self._network: Network = build_network(
-            self._config, source, slots=max(LANES), pages=pages, page_size=PAGE, device=device, dtype=torch.bfloat16
+            self._config,
+            source,
+            slots=max(LANES),
+            pages=pages,
+            page_size=PAGE,
+            device=device,
+            dtype=torch.bfloat16,
+            weights=on_card(self._config, source).bytes,
         )
         decoder = self._network.decoder
         assert isinstance(decoder, FusedDecoder)

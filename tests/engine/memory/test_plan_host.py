@@ -15,7 +15,8 @@ from engine.memory.keeper import Keeper
 from engine.memory.lane_state import LaneState
 from engine.memory.paged_kv import PagedKV
 from engine.memory.pages import PagePool
-from engine.memory.plan import Layout, PlanError, plan_host
+from engine.memory.plan import MAX_PIXELS, Layout, PlanError, plan_host
+from engine.memory.plan.budget import encoded_picture
 from engine.memory.sizes import kv_token_bytes
 from engine.sample.sampler import Sampler
 from tests.engine.model.oracle import make_pair
@@ -48,7 +49,7 @@ def test_lines_are_the_buffers(model: ModelConfig, dtype: torch.dtype) -> None:
     assert found["lane_state"] == state.nbytes
     assert found["retained"] + found["host_tier"] == keeper.nbytes
     assert found["sampling"] == Sampler(3, model.text.vocab_size, cpu).nbytes
-    assert found["vision_cache"] == layout.vision_cache
+    assert found["vision_cache"] == layout.vision_cache + encoded_picture(model, MAX_PIXELS, dtype.itemsize)
     assert layout.plan.total == sum(found.values())
 
 
@@ -91,7 +92,7 @@ def test_ember_by_hand() -> None:
         "sampling": 8 * 49_216 * (2 * 4 + 1 / 8),
         # Residuals and norms, both sides of the MLP, angles of a head.
         "workspace": 8192 * (4 * 384 + 2 * 1536 + 64) * 4,
-        "vision_cache": 32 * MIB,
+        "vision_cache": 32 * MIB + 2_097_152 / 32**2 * 576 * 4,
     }
     found = lines(layout)
     assert found.keys() == hand.keys()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from types import SimpleNamespace
 
@@ -13,10 +12,14 @@ import torch
 
 from engine.checkpoint.random_model import RandomWeights
 from engine.config import EngineConfig, ModelConfig
+from engine.memory.arena import Arena
 from engine.memory.plan import Memory, PlanError, card_memory, host_memory, load, plan_load
 from engine.memory.plan.machine import cuda_context
-from engine.memory.plan.weights import count_parameters, on_card
+from engine.memory.plan.vram import KERNELS
+from engine.memory.plan.weights import on_card, plain_on_card
+from engine.memory.segments import STEP
 from engine.model.fused_weights import read_fused
+from engine.model.weights import read_text, read_vision
 
 GIB = 1 << 30
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
@@ -118,9 +121,9 @@ def test_loading_on_a_card_plans_what_is_held_there(model: ModelConfig, monkeypa
     layout = plan_load(model, EngineConfig(), CUDA, torch.bfloat16, checkpoint)
     found = {line.name: line for line in layout.plan.lines}
     assert layout.plan.kind == "vram"
-    assert found["context"].bytes == 700 << 20
+    assert found["context"].bytes == (700 << 20) + KERNELS
     assert (layout.plan.budget, layout.plan.other) == (24 * GIB, 7 * GIB)
-    assert found["weights"].bytes == on_card(model, checkpoint).bytes
+    assert found["weights"].bytes == on_card(model, checkpoint).bytes == layout.weights
     assert found["retained"].tier == found["host_tier"].tier == "host"
     assert layout.host_tier == found["host_tier"].bytes == 2 * GIB
 
@@ -131,7 +134,11 @@ def test_without_the_kernels_weights_are_unpacked(model: ModelConfig, monkeypatc
     monkeypatch.setenv("IGNIS_KERNELS", "reference")
     checkpoint = RandomWeights(model, device=CPU)
     layout = plan_load(model, EngineConfig(), CUDA, torch.bfloat16, checkpoint)
-    assert next(line for line in layout.plan.lines if line.name == "weights").bytes == 2 * count_parameters(model)
+    assert layout.weights == plain_on_card(model, 2, "bfloat16").bytes
+    arena = Arena(layout.weights, CPU)
+    read_text(model, checkpoint, arena.take, torch.bfloat16)
+    read_vision(model, checkpoint, arena.take, torch.bfloat16)
+    assert 0 <= arena.left < STEP
     with pytest.raises(PlanError, match="not yet in fp8"):
         plan_load(model, EngineConfig(kv_format="fp8"), CUDA, torch.bfloat16, checkpoint)
 
@@ -139,9 +146,11 @@ def test_without_the_kernels_weights_are_unpacked(model: ModelConfig, monkeypatc
 def test_the_card_holds_the_bytes_that_are_planned(model: ModelConfig) -> None:
     """Every buffer of the fused decoder and of the vision tower, held against the plan's line."""
     source = RandomWeights(model, device=CPU)
-    held = read_fused(model, source, CPU).nbytes
-    vision = sum(2 * math.prod(source.shape(n)) for n in source.names() if "visual" in n)
-    assert held + vision == pytest.approx(on_card(model, source).bytes, rel=0.01)
+    arena = Arena(on_card(model, source).bytes, CPU)
+    weights = read_fused(model, source, CPU, arena.take)
+    assert weights.embedding.untyped_storage().nbytes() == on_card(model, source).bytes
+    read_vision(model, source, arena.take, torch.bfloat16)
+    assert 0 <= arena.left < STEP
 
 
 @pytest.mark.parametrize(

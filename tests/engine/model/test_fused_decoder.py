@@ -14,6 +14,7 @@ from torch import Tensor
 
 from engine.checkpoint.random_model import RandomWeights
 from engine.config import ModelConfig
+from engine.memory.arena import each_its_own
 from engine.memory.lane_state import LaneState
 from engine.memory.paged_kv import PagedKV
 from engine.messages import HeadSpan
@@ -74,7 +75,9 @@ def three(kv_format: str = "auto", **shape: Any) -> Three:
 
     def plain(dtype: torch.dtype) -> Decoder:
         kv = PagedKV(config.text, PAGES, PAGE, CPU, dtype)
-        return Decoder(config, read_text(config, source, CPU, dtype), kv, LaneState(config.text, SLOTS, CPU, dtype))
+        return Decoder(
+            config, read_text(config, source, each_its_own(CPU), dtype), kv, LaneState(config.text, SLOTS, CPU, dtype)
+        )
 
     kv = PagedKV(config.text, PAGES, PAGE, CPU, torch.bfloat16, kv_format)
     state = LaneState(config.text, SLOTS, CPU, torch.bfloat16)
