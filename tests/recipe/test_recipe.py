@@ -54,13 +54,14 @@ def test_gated_delta_rule_equals_the_recurrence():
         write = (v[:, t] - (kn[:, t, :, None] @ state)[:, :, 0]) * beta[:, t, :, None]
         state = state + kn[:, t, :, :, None] * write[:, :, None]
         expected.append((qn[:, t, :, None] @ state)[:, :, 0])
-    torch.testing.assert_close(gated_delta_rule(q, k, v, g, beta), torch.stack(expected, 1), atol=2e-5, rtol=1e-4)
+    found = gated_delta_rule(torch.stack((q, k, v), 2), g, beta)
+    torch.testing.assert_close(found, torch.stack(expected, 1), atol=2e-5, rtol=1e-4)
 
 
 def test_gated_delta_rule_gradient():
     torch.manual_seed(1)
-    inputs = [torch.randn(1, 70, 1, 4, requires_grad=True) for _ in range(3)]
-    inputs += [(-torch.rand(1, 70, 1)).requires_grad_(), torch.rand(1, 70, 1).requires_grad_()]
+    inputs = [torch.randn(1, 70, 3, 1, 4), -torch.rand(1, 70, 1), torch.rand(1, 70, 1)]
+    inputs = [x.requires_grad_() for x in inputs]
     gated_delta_rule(*inputs).square().sum().backward()
     for tensor in inputs:
         change = torch.randn_like(tensor)

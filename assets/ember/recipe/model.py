@@ -82,7 +82,7 @@ class GatedDeltaNet(nn.Module):
     def __init__(self, s: Shape) -> None:
         super().__init__()
         inner = s.gdn_heads * s.gdn_dim
-        self.dim, self.inner, self.eps = s.gdn_dim, inner, s.eps
+        self.dim, self.eps = s.gdn_dim, s.eps
         self.in_proj_qkv = nn.Linear(s.hidden, 3 * inner, bias=False)
         self.in_proj_z = nn.Linear(s.hidden, inner, bias=False)
         self.in_proj_a = nn.Linear(s.hidden, s.gdn_heads, bias=False)
@@ -96,10 +96,9 @@ class GatedDeltaNet(nn.Module):
     def forward(self, x: Tensor, batch: int) -> Tensor:
         """x [tokens, hidden], the tokens of ``batch`` sequences one behind the other."""
         mixed = _conv_silu(self.in_proj_qkv(x).unflatten(0, (batch, -1)), self.conv1d.weight)
-        q, k, v = (t.unflatten(-1, (-1, self.dim)) for t in mixed.split(self.inner, -1))
         gates = _gates(self.in_proj_a(x), self.in_proj_b(x), self.A_log, self.dt_bias)
         g, beta = (t.unflatten(0, (batch, -1)) for t in gates)
-        out = gated_delta_rule(q, k, v, g, beta).flatten(0, 1)
+        out = gated_delta_rule(mixed.unflatten(-1, (3, -1, self.dim)), g, beta).flatten(0, 1)
         z = self.in_proj_z(x).view(out.shape)
         return self.out_proj(_gated_norm(out, z, self.norm.weight, self.eps).flatten(1))
 
