@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from assets.ember.recipe import delta
+from assets.ember.recipe import delta, rotary
 from tests.kernels.compiled import compile_one
 from tests.kernels.recording import recorded
 
@@ -31,9 +31,16 @@ def gated_delta(*lead: int) -> Callable[[], None]:
     return run
 
 
+def rotated() -> None:
+    qkv = torch.empty(2, 3072, 3, 6, 64, dtype=torch.bfloat16, requires_grad=True)
+    results = rotary.rotate_heads(qkv, torch.empty(3072, 1, 64), torch.empty(3072, 1, 64))
+    torch.autograd.backward(results, [torch.empty_like(x) for x in results])
+
+
 def launches() -> Iterator[tuple[str, Callable[[], None]]]:
     yield "sequence", gated_delta(2, 150)
     yield "branches", gated_delta(2, 32, 24)
+    yield "heads", rotated
 
 
 def main() -> None:

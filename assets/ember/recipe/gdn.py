@@ -5,25 +5,24 @@ S' = A·S + B, one batched product a chunk. (A log-depth scan needs fewer steps,
 copies; on an H200, started from a CUDA graph, it cost more than everything else here.) Everything is float32 (TF32
 products on the GPU).
 
-This is the reference and what runs on a CPU. On a CUDA card ``delta.py`` takes its place, once ``choose`` has seen both
-agree there.
+On a CUDA card ``delta.py`` takes its place (``forms.py``).
 
 Chunked form: Yang et al., "Gated Delta Networks" (arXiv:2412.06464), section 3.
 """
 
 from __future__ import annotations
 
-from types import ModuleType
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .forms import in_triton
 from .fuse import fused
+from .shape import Shape
 
 CHUNK = 64
-LARGEST = 1e-2
-"""Largest difference between kernels and reference, relative: bfloat16 gradients alone are 2e-3 apart."""
 
 
 class _UnitLowerInverse(torch.autograd.Function):
@@ -107,8 +106,28 @@ def _chunks(x: Tensor, size: int) -> Tensor:
     return torch.ops.aten._unsafe_view(x, (-1, size, *x.shape[3:]))
 
 
-def prefix_reference(qkv: Tensor, g: Tensor, beta: Tensor) -> tuple[Tensor, Tensor]:
-    """``gated_delta_prefix`` in torch."""
+def _example(lead: tuple[int, ...], s: Shape, generator: torch.Generator) -> list[Tensor]:
+    """qkv, g and beta of every head; the last quarter is padding."""
+    qkv = torch.randn(*lead, 3, s.gdn_heads, s.gdn_dim, generator=generator)
+    gates = torch.rand(2, *lead, s.gdn_heads, generator=generator)
+    gates[:, :, lead[1] * 3 // 4 :] = 0
+    return [x.requires_grad_() for x in (qkv.bfloat16(), -gates[0], gates[1])]
+
+
+def _example_branches(s: Shape, generator: torch.Generator) -> list[Tensor]:
+    state = torch.randn(2, s.gdn_heads, s.gdn_dim, s.gdn_dim, generator=generator)
+    return [*_example((2, 5, 24), s, generator), state.requires_grad_()]
+
+
+def gated_delta_rule(qkv: Tensor, g: Tensor, beta: Tensor) -> Tensor:
+    """qkv [B, L, 3, H, D]: q, k and v; g (log decay), beta [B, L, H] -> float32 [B, L, H, D]. State starts at zero."""
+    return gated_delta_prefix(qkv, g, beta)[0]
+
+
+@in_triton("delta", partial(_example, (2, 150)))
+def gated_delta_prefix(qkv: Tensor, g: Tensor, beta: Tensor) -> tuple[Tensor, Tensor]:
+    """As ``gated_delta_rule``, with the state after the last position: float32 [B, H, D, D]. A position with g = 0 and
+    beta = 0 leaves the state as it is."""
     q, k, v = qkv.unbind(2)
     batch, length, heads, dim = q.shape
     chunks = -(-length // CHUNK)
@@ -123,8 +142,10 @@ def prefix_reference(qkv: Tensor, g: Tensor, beta: Tensor) -> tuple[Tensor, Tens
     return out[:, :, :length].transpose(1, 2), states[:, -1].view(batch, heads, dim, dim)
 
 
-def branches_reference(qkv: Tensor, g: Tensor, beta: Tensor, state: Tensor) -> Tensor:
-    """``gated_delta_branches`` in torch."""
+@in_triton("delta", _example_branches)
+def gated_delta_branches(qkv: Tensor, g: Tensor, beta: Tensor, state: Tensor) -> Tensor:
+    """Short sequences that all continue one state: qkv [B, N, T, 3, H, D]; g, beta [B, N, T, H]; state [B, H, D, D]
+    -> float32 [B, N, T, H, D]. Each of the N branches is one chunk of T positions and knows nothing of the others."""
     batch, count, size, _, heads, dim = qkv.shape
     qkv, g, beta = (x.flatten(1, 2) for x in (qkv, g, beta))
     q, k, v = qkv.unbind(2)
@@ -138,74 +159,3 @@ def branches_reference(qkv: Tensor, g: Tensor, beta: Tensor, state: Tensor) -> T
 
     out = read(q_c) + scores @ (u - read(w))
     return out.view(batch, heads, count, size, dim).permute(0, 2, 3, 1, 4)
-
-
-_kernels: list[ModuleType] = []
-"""``delta``, once ``choose`` has found it to agree."""
-
-
-def gated_delta_rule(qkv: Tensor, g: Tensor, beta: Tensor) -> Tensor:
-    """qkv [B, L, 3, H, D]: q, k and v; g (log decay), beta [B, L, H] -> float32 [B, L, H, D]. State starts at zero."""
-    return gated_delta_prefix(qkv, g, beta)[0]
-
-
-def gated_delta_prefix(qkv: Tensor, g: Tensor, beta: Tensor) -> tuple[Tensor, Tensor]:
-    """As ``gated_delta_rule``, with the state after the last position: float32 [B, H, D, D]. A position with g = 0 and
-    beta = 0 leaves the state as it is."""
-    for kernels in _kernels:
-        if qkv.is_cuda and kernels.suits(qkv):
-            return kernels.gated_delta_prefix(qkv, g, beta)
-    return prefix_reference(qkv, g, beta)
-
-
-def gated_delta_branches(qkv: Tensor, g: Tensor, beta: Tensor, state: Tensor) -> Tensor:
-    """Short sequences that all continue one state: qkv [B, N, T, 3, H, D]; g, beta [B, N, T, H]; state [B, H, D, D]
-    -> float32 [B, N, T, H, D]. Each of the N branches is one chunk of T positions and knows nothing of the others."""
-    for kernels in _kernels:
-        if qkv.is_cuda and kernels.suits(qkv):
-            return kernels.gated_delta_branches(qkv, g, beta, state)
-    return branches_reference(qkv, g, beta, state)
-
-
-def choose(device: torch.device, heads: int, dim: int) -> str:
-    """Compare the Triton kernels with the reference on ``device`` and use them from then on, if they agree. Before
-    ``fuse.enable``: the reference is to run as written. Returns a line that says what was chosen."""
-    _kernels.clear()
-    try:
-        from . import delta
-
-        apart = differences(delta, device, heads, dim)
-    except Exception as fault:  # no Triton, no compiler, a card they do not fit: all the same here
-        return f"Gated DeltaNet in torch: {type(fault).__name__}: {str(fault).strip().splitlines()[-1:]}"
-    worst = max(apart, key=lambda name: apart[name] if apart[name] == apart[name] else float("inf"))
-    if not apart[worst] < LARGEST:
-        return f"Gated DeltaNet in torch: the kernels' {worst} is {apart[worst]:.1e} off"
-    _kernels.append(delta)
-    return f"Gated DeltaNet in Triton: {worst} is {apart[worst]:.1e} off the reference"
-
-
-def differences(kernels: ModuleType, device: torch.device, heads: int, dim: int) -> dict[str, float]:
-    """|kernels' - reference's| / |reference's| of every result and gradient, over random bfloat16 inputs."""
-    apart = {}
-    for name, reference, lead in (
-        ("prefix", prefix_reference, (2, 150)),
-        ("branches", branches_reference, (2, 5, 24)),
-    ):
-        generator = torch.Generator().manual_seed(1)
-        inputs = [torch.randn(*lead, 3, heads, dim, generator=generator).bfloat16()]
-        gates = torch.rand(2, *lead, heads, generator=generator)
-        gates[:, :, lead[1] * 3 // 4 :] = 0  # padding
-        inputs += [-gates[0], gates[1]]
-        if name == "branches":
-            inputs.append(torch.randn(lead[0], heads, dim, dim, generator=generator))
-        found = []
-        for form in (getattr(kernels, f"gated_delta_{name}"), reference):
-            given = [x.to(device).requires_grad_() for x in inputs]
-            results = form(*given)
-            results = results if isinstance(results, tuple) else (results,)
-            weights = [torch.ones_like(x).cumsum(-1).sin() for x in results]
-            found.append((*results, *torch.autograd.grad(results, given, weights)))
-        names = ["out", "state"][: len(results)] + [f"gradient {i}" for i in range(len(inputs))]
-        for label, a, b in zip(names, *found, strict=True):
-            apart[f"{name} {label}"] = ((a.double() - b.double()).norm() / b.double().norm()).item()
-    return apart

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .forms import in_triton
 from .fuse import fused
 from .gdn import gated_delta_rule
 from .shape import Shape
@@ -68,6 +69,21 @@ def _gates(a: Tensor, b: Tensor, a_log: Tensor, dt_bias: Tensor) -> tuple[Tensor
 @fused
 def _swiglu(gate: Tensor, up: Tensor) -> Tensor:
     return F.silu(gate) * up
+
+
+def _example_heads(s: Shape, generator: torch.Generator) -> list[Tensor]:
+    """Two pictures of 70 patches."""
+    dim = s.vision_hidden // s.vision_heads
+    qkv = torch.randn(2, 70, 3, s.vision_heads, dim, generator=generator).bfloat16().requires_grad_()
+    angle = torch.rand(70, 1, dim // 2, generator=generator).repeat(1, 1, 2) * 6
+    return [qkv, angle.cos(), angle.sin()]
+
+
+@in_triton("rotary", _example_heads)
+def rotate_heads(qkv: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """q and k, rotated, and v of qkv [B, P, 3, H, D]; cos, sin [P, 1, D], their halves alike."""
+    q, k, v = qkv.unbind(2)
+    return _rotate(q, cos, sin), _rotate(k, cos, sin), v
 
 
 class Scale(nn.Module):
@@ -218,9 +234,8 @@ class VisionAttention(nn.Module):
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         batch, patches, width = x.shape
-        q, k, v = self.qkv(x).view(batch, patches, 3, self.heads, -1).unbind(2)
-        q, k = (_rotate(t, cos, sin).transpose(1, 2) for t in (q, k))
-        out = F.scaled_dot_product_attention(q, k, v.transpose(1, 2)).transpose(1, 2)
+        heads = rotate_heads(self.qkv(x).view(batch, patches, 3, self.heads, -1), cos, sin)
+        out = F.scaled_dot_product_attention(*(t.transpose(1, 2) for t in heads)).transpose(1, 2)
         return self.proj(out.reshape(batch, patches, width))
 
 

@@ -25,7 +25,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from . import fuse, gdn, objectives
+from . import forms, fuse, objectives
 from .checkpoint import load_int8, save_int8
 from .data import Data, Sizes, examples, loaders
 from .model import Ember
@@ -129,7 +129,8 @@ def train(args: argparse.Namespace, teacher: Teacher | None = None) -> Path:
     torch.backends.cuda.matmul.allow_tf32 = True
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     if device.type == "cuda":
-        print(f"rank {rank}: {gdn.choose(device, data.shape.gdn_heads, data.shape.gdn_dim)}", flush=True)
+        for line in forms.choose(device, data.shape):
+            print(f"rank {rank}: {line}", flush=True)
         if not args.eager:
             fuse.enable()
 
