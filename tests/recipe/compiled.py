@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from assets.ember.recipe import delta, rotary
+from assets.ember.recipe import convolution, delta, rotary
 from tests.kernels.compiled import compile_one
 from tests.kernels.recording import recorded
 
@@ -37,10 +37,24 @@ def rotated() -> None:
     torch.autograd.backward(results, [torch.empty_like(x) for x in results])
 
 
+def convolved(*lead: int) -> Callable[[], None]:
+    def run() -> None:
+        channels = 3 * HEADS * DIM
+        x, left = (torch.empty(lead[0], n, channels, dtype=torch.bfloat16, requires_grad=True) for n in (lead[1], 3))
+        weight = torch.empty(channels, 1, 4, dtype=torch.bfloat16, requires_grad=True)
+        whole = len(lead) == 2
+        out = convolution.conv_silu(x, weight) if whole else convolution.conv_silu_after(x, left, weight)
+        out.backward(torch.empty_like(out))
+
+    return run
+
+
 def launches() -> Iterator[tuple[str, Callable[[], None]]]:
     yield "sequence", gated_delta(2, 150)
     yield "branches", gated_delta(2, 32, 24)
     yield "heads", rotated
+    yield "channels", convolved(2, 150)
+    yield "channels of branches", convolved(2, 24, 3)
 
 
 def main() -> None:

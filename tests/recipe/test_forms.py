@@ -7,14 +7,20 @@ import sys
 import pytest
 import torch
 
-from assets.ember.recipe import forms, gdn, model
+from assets.ember.recipe import branches, forms, gdn, model
 from assets.ember.recipe.shape import Shape
 
 pytest.importorskip("triton", reason="Triton is not everywhere.")
-from assets.ember.recipe import delta, rotary
+from assets.ember.recipe import convolution, delta, rotary
 
 CPU = torch.device("cpu")
-FORMS = {"gated_delta_prefix": delta, "gated_delta_branches": delta, "rotate_heads": rotary}
+FORMS = {
+    "gated_delta_prefix": delta,
+    "gated_delta_branches": delta,
+    "rotate_heads": rotary,
+    "conv_silu": convolution,
+    "conv_silu_after": convolution,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +42,7 @@ def chosen():
 
 def test_forms_that_agree_are_chosen(shape):
     lines = list(forms.choose(CPU, shape))
-    assert chosen() == set(FORMS)
+    assert chosen() == FORMS.keys()
     assert [line.split(" in Triton, ")[0] for line in lines] == list(forms._pairs)
 
 
@@ -46,11 +52,11 @@ def test_a_form_that_is_off_is_not(shape, monkeypatch):
     monkeypatch.setattr(delta, "gated_delta_prefix", lambda *given: (x * float("nan") for x in given))
     lines = list(forms.choose(CPU, shape))
     assert "gated_delta_branches in torch: Triton is 5.0e-02 from it" in lines
-    assert chosen() == {"rotate_heads"}
+    assert chosen() == FORMS.keys() - {"gated_delta_prefix", "gated_delta_branches"}
 
 
 def test_without_triton_the_torch_forms_stay(shape, monkeypatch):
-    for name in ("delta", "rotary"):
+    for name in ("convolution", "delta", "rotary"):
         monkeypatch.setitem(sys.modules, f"assets.ember.recipe.{name}", None)
     assert all(" in torch: ModuleNotFoundError: " in line for line in forms.choose(CPU, shape))
     assert chosen() == set()
@@ -65,6 +71,22 @@ def test_rotated_heads(shape):
     )
     for a, b in zip(found, expected, strict=True):
         assert ((a.double() - b).norm() / b.norm()).item() < 2**-8
+
+
+@pytest.mark.parametrize("name", ["conv_silu", "conv_silu_after"])
+@pytest.mark.parametrize("length", [1, 24, 29, 70])
+def test_convolution(name, length, shape, monkeypatch):
+    """Lengths that leave the last tile with context alone, or with nothing of the sequence's end."""
+    x, *rest = forms._pairs[name].example(shape, torch.Generator().manual_seed(3))
+    x = torch.randn(3 if rest[1:] else 2, length, x.shape[-1]).bfloat16().requires_grad_()
+    exact = [t.detach().double().requires_grad_() for t in (x, *rest)]
+    reference = model.conv_silu if name == "conv_silu" else branches.conv_silu_after
+    found = forms.results(getattr(convolution, name), [x, *rest])
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.Tensor, "float", lambda t: t)
+        expected = forms.results(reference, exact)
+    for a, b in zip(found, expected, strict=True):
+        assert ((a.double() - b).norm() / b.norm()).item() < (1e-6 if a.dtype == torch.float32 else 2**-8)
 
 
 def test_on_a_cpu_the_torch_form_runs(shape, monkeypatch):

@@ -11,14 +11,24 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .forms import in_triton
 from .fuse import fused
 from .gdn import gated_delta_branches, gated_delta_prefix
-from .model import Attention, GatedDeltaNet, TextModel, _conv_silu, _gated_norm, _gates, _norm, _norm_rotate
+from .model import Attention, GatedDeltaNet, TextModel, _gated_norm, _gates, _norm, _norm_rotate, conv_silu
+from .shape import Shape
 
 
+def _example(s: Shape, generator: torch.Generator) -> list[Tensor]:
+    channels = 3 * s.gdn_heads * s.gdn_dim
+    sizes = (3, 24, channels), (3, s.conv - 1, channels), (channels, 1, s.conv)
+    x, left, weight = (torch.randn(*size, generator=generator) for size in sizes)
+    return [t.requires_grad_() for t in (x.bfloat16(), left.bfloat16(), weight)]
+
+
+@in_triton("convolution", _example)
 @fused
-def _conv_silu_after(left: Tensor, x: Tensor, weight: Tensor) -> Tensor:
-    """``_conv_silu`` of x [R, T, C] behind ``left`` [R, taps - 1, C]."""
+def conv_silu_after(x: Tensor, left: Tensor, weight: Tensor) -> Tensor:
+    """``conv_silu`` of x [R, T, C] behind ``left`` [R, taps - 1, C]."""
     taps, length = weight.shape[-1], x.shape[1]
     joined = torch.cat((left, x), 1).float()
     total = joined[:, :length] * weight[:, 0, 0].float()
@@ -78,8 +88,8 @@ def _delta(layer: GatedDeltaNet, x: Tensor, at: Layout) -> Tensor:
     g, beta = g * at.real[..., None], beta * at.real[..., None]
     tail = before.gather(1, at.tail[..., None].expand(-1, -1, before.shape[-1]))
     tail = tail[:, None].expand(-1, at.count, -1, -1).flatten(0, 1)
-    mixed = _conv_silu(before, layer.conv1d.weight)
-    mixed_after = _conv_silu_after(tail, after.reshape(-1, at.size, after.shape[-1]), layer.conv1d.weight)
+    mixed = conv_silu(before, layer.conv1d.weight)
+    mixed_after = conv_silu_after(after.reshape(-1, at.size, after.shape[-1]), tail, layer.conv1d.weight)
     out, state = gated_delta_prefix(mixed.unflatten(-1, (3, -1, layer.dim)), g, beta)
     lead = (at.batch, at.count, at.size)
     g_after, beta_after = g_after.reshape(*lead, -1), beta_after.reshape(*lead, -1)

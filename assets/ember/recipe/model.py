@@ -49,8 +49,15 @@ def _norm_rotate(x: Tensor, weight: Tensor, eps: float, cos: Tensor, sin: Tensor
     return (y * cos + torch.cat((-y[..., half:], y[..., :half]), -1) * sin).to(x.dtype)
 
 
+def _example_conv(s: Shape, generator: torch.Generator) -> list[Tensor]:
+    channels = 3 * s.gdn_heads * s.gdn_dim
+    x = torch.randn(2, 70, channels, generator=generator).bfloat16()
+    return [x.requires_grad_(), torch.randn(channels, 1, s.conv, generator=generator).requires_grad_()]
+
+
+@in_triton("convolution", _example_conv)
 @fused
-def _conv_silu(x: Tensor, weight: Tensor) -> Tensor:
+def conv_silu(x: Tensor, weight: Tensor) -> Tensor:
     """Causal depthwise convolution of width 4 over positions, then SiLU. x [B, L, C]; weight [C, 1, 4]."""
     length, taps = x.shape[1], weight.shape[-1]
     padded = F.pad(x, (0, 0, taps - 1, 0)).float()
@@ -111,7 +118,7 @@ class GatedDeltaNet(nn.Module):
 
     def forward(self, x: Tensor, batch: int) -> Tensor:
         """x [tokens, hidden], the tokens of ``batch`` sequences one behind the other."""
-        mixed = _conv_silu(self.in_proj_qkv(x).unflatten(0, (batch, -1)), self.conv1d.weight)
+        mixed = conv_silu(self.in_proj_qkv(x).unflatten(0, (batch, -1)), self.conv1d.weight)
         gates = _gates(self.in_proj_a(x), self.in_proj_b(x), self.A_log, self.dt_bias)
         g, beta = (t.unflatten(0, (batch, -1)) for t in gates)
         out = gated_delta_rule(mixed.unflatten(-1, (3, -1, self.dim)), g, beta).flatten(0, 1)
