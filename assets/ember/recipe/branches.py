@@ -21,8 +21,7 @@ from .shape import Shape
 def _example(s: Shape, generator: torch.Generator) -> list[Tensor]:
     channels = 3 * s.gdn_heads * s.gdn_dim
     sizes = (3, 24, channels), (3, s.conv - 1, channels), (channels, 1, s.conv)
-    x, left, weight = (torch.randn(*size, generator=generator) for size in sizes)
-    return [t.requires_grad_() for t in (x.bfloat16(), left.bfloat16(), weight)]
+    return [torch.randn(*size, generator=generator).bfloat16().requires_grad_() for size in sizes]
 
 
 @in_triton("convolution", _example)

@@ -16,7 +16,8 @@ import triton.language as tl
 from torch import Tensor
 
 TAPS, ROWS, CHANNELS = 4, 32, 64
-ANY = ("length", "tiles")
+ANY = {"do_not_specialize": ("length", "tiles"), "do_not_specialize_on_alignment": ("weight",)}
+"""One compiled form for every length and every layer's taps, which lie anywhere among the weights."""
 
 
 @triton.jit
@@ -30,7 +31,7 @@ def _joined(x, left, batch, j, c, live, length, C: tl.constexpr, CONTEXT: tl.con
     return found
 
 
-@triton.jit(do_not_specialize=ANY)
+@triton.jit(**ANY)
 def conv_kernel(
     x,
     left,
@@ -56,7 +57,7 @@ def conv_kernel(
     tl.store(out + batch * length * C + t * C + c, total.to(out.dtype.element_ty), mask=live & (t < length))
 
 
-@triton.jit(do_not_specialize=ANY)
+@triton.jit(**ANY)
 def conv_back_kernel(
     x,
     left,

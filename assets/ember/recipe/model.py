@@ -51,8 +51,8 @@ def _norm_rotate(x: Tensor, weight: Tensor, eps: float, cos: Tensor, sin: Tensor
 
 def _example_conv(s: Shape, generator: torch.Generator) -> list[Tensor]:
     channels = 3 * s.gdn_heads * s.gdn_dim
-    x = torch.randn(2, 70, channels, generator=generator).bfloat16()
-    return [x.requires_grad_(), torch.randn(channels, 1, s.conv, generator=generator).requires_grad_()]
+    x, weight = (torch.randn(*size, generator=generator) for size in ((2, 70, channels), (channels, 1, s.conv)))
+    return [t.bfloat16().requires_grad_() for t in (x, weight)]
 
 
 @in_triton("convolution", _example_conv)
