@@ -152,22 +152,17 @@ def inputs_back_kernel(
     q = tl.load(qkv + query, mask=live[:, None], other=0.0)
     k = tl.load(qkv + query + HEADS * DIM, mask=live[:, None], other=0.0)
     total, rate = _gates(g, beta, gate, live, SEGMENT)
-    q_norm, k_norm, met = _inverse_norm(q), _inverse_norm(k), tl.sum(q.to(tl.float32) * k.to(tl.float32), axis=1)
+    k_norm, met = _inverse_norm(k), tl.sum(q.to(tl.float32) * k.to(tl.float32), axis=1)
     fallen = tl.log(k_norm) - total
     s_high, s_low = _load_parts(states, square, DIM * DIM)
     y_high, y_low = _load_parts(written, cell, CHUNK * DIM)
-    of_end = 0.0
-    if not BRANCHES:
-        end = _end(total)
-        a_high, a_low = _load_parts(grad_states, square, DIM * DIM)
-        state, after = s_high.to(tl.float32) + s_low.to(tl.float32), a_high.to(tl.float32) + a_low.to(tl.float32)
-        of_end = tl.sum(tl.sum(state * after, axis=1), axis=0) * tl.exp(end)
-
-    # What q read: y through P, and the state. Gradients are of q and k as they came, but for their length; those of k
-    # in ``of_writes`` still lack the β of what is written.
     x_high, x_low = _load_parts(grad_x, cell, CHUNK * DIM)
     x = x_high.to(tl.float32) + x_low.to(tl.float32)
     tl.store(grad_qkv + 2 * HEADS * DIM + query, x.to(grad_qkv.dtype.element_ty), mask=live[:, None])
+
+    # What q read: y through P, and the state. Gradients are of q and k as they came, but for their length; those of k
+    # in ``of_writes`` still lack the β of what is written. Where q and k are wanted element by element they are loaded
+    # anew, behind a store: kept, they would fill the registers in between.
     o_high, o_low = _load_parts(grad_read, cell, CHUNK * DIM)
     of_scores = _full(o_high, o_low, tl.trans(y_high), tl.trans(y_low), nothing)
     of_scores *= _grown(total, fallen, SEGMENT)
@@ -179,33 +174,41 @@ def inputs_back_kernel(
     of_q = _dot(high, k, _dot(low, k, of_q))
     wide = tl.load(qkv + query, mask=live[:, None], other=0.0).to(tl.float32)
     of_total = tl.sum(of_q * wide, axis=1)
-    of_q -= wide * (q_norm * q_norm * of_total)[:, None]
+    norm = _inverse_norm(wide)
+    of_q -= wide * (norm * norm * of_total)[:, None]
     of_total -= met * (_cut(own * rate) - _cut(own) * rate)
     tl.store(grad_qkv + query, of_q.to(grad_qkv.dtype.element_ty), mask=live[:, None])
 
     # What x took off v: the state, and y through M.
     of_system = _full(x_high, x_low, tl.trans(y_high), tl.trans(y_low), nothing)
-    of_system = _below(of_system * -_grown(total + tl.log(k_norm), fallen, SEGMENT))
+    risen = total + tl.log(k_norm)
+    of_system = _below(of_system * -_grown(risen, fallen, SEGMENT))
     high, low = _parts(of_system)
     of_writes = _dot(tl.trans(high), k, _dot(tl.trans(low), k, of_writes))
     high, low = _parts(of_system * rate[None, :])
-    of_k = _full(x_high, x_low, tl.trans(s_high), tl.trans(s_low), none) * (-k_norm * tl.exp(total))[:, None]
+    of_k = _full(x_high, x_low, tl.trans(s_high), tl.trans(s_low), none) * -tl.exp(risen)[:, None]
     of_k = _dot(high, k, _dot(low, k, of_k))
     wide = tl.load(qkv + HEADS * DIM + query, mask=live[:, None], other=0.0).to(tl.float32)
+    k_norm = _inverse_norm(wide)
     of_total += tl.sum(of_k * wide, axis=1)
 
     # What k wrote into the state behind the chunk.
+    of_end = 0.0
     if not BRANCHES:
+        end = _end(total)
         a_high, a_low = _load_parts(grad_states, square, DIM * DIM)
+        s_high, s_low = _load_parts(states, square, DIM * DIM)
+        state, after = s_high.to(tl.float32) + s_low.to(tl.float32), a_high.to(tl.float32) + a_low.to(tl.float32)
+        of_end = tl.sum(tl.sum(state * after, axis=1), axis=0) * tl.exp(end)
         kept = _full(y_high, y_low, tl.trans(a_high), tl.trans(a_low), none)
         kept *= (k_norm * tl.exp(end - total))[:, None]
         of_writes += kept
         of_end += tl.sum(tl.sum(kept * wide, axis=1) * rate, axis=0)
     of_rate = tl.sum(of_writes * wide, axis=1)
+    of_k += of_writes * rate[:, None]
     tl.store(grad_beta + gate, of_rate, mask=live)
     of_total -= rate * of_rate
     of_g = tl.cumsum(tl.reshape(of_total, (CHUNK // SEGMENT, SEGMENT)), axis=1, reverse=True)
     tl.store(grad_g + gate, tl.reshape(of_g, (CHUNK,)) + of_end, mask=live)
-    of_k += of_writes * rate[:, None]
     of_k -= wide * (k_norm * k_norm * tl.sum(of_k * wide, axis=1))[:, None]
     tl.store(grad_qkv + HEADS * DIM + query, of_k.to(grad_qkv.dtype.element_ty), mask=live[:, None])
