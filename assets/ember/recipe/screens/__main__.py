@@ -14,8 +14,9 @@ def _assets(args: argparse.Namespace) -> str:
     from .assets import make
 
     archives = sorted(p for p in args.sources.glob("*.tar.*") if ".debian." not in p.name and p.suffix != ".asc")
+    tips = [found for path in args.tips for found in (sorted(path.glob("*.whl")) or [path])]
     share, office = args.root / "usr/share", args.root / "usr/lib/libreoffice/share"
-    return make(args.out, args.npm, archives, share, office)
+    return make(args.out, args.npm, archives, [office, *tips], share, office)
 
 
 def _pages(args: argparse.Namespace) -> str:
@@ -87,6 +88,7 @@ def main() -> None:
             job.add_argument("--npm", type=Path, required=True, help="node_modules with icon sets and CSS kits")
         if "sources" in options:
             job.add_argument("--sources", type=Path, required=True, help="folder of Debian source archives")
+            job.add_argument("--tips", type=Path, nargs="*", default=[], help="folders of wheels or extracted packages")
             job.add_argument("--root", type=Path, default=Path("/"), help="where the theme and font packages lie")
         if "pack" in options:
             job.add_argument("--pack", type=Path, required=True, help="what `assets` made")

@@ -73,6 +73,7 @@ def make(
     out: Path,
     npm: Path,
     sources: list[Path],
+    tips: list[Path],
     share: Path = Path("/usr/share"),
     office: Path = Path("/usr/lib/libreoffice/share"),
 ) -> str:
@@ -93,7 +94,7 @@ def make(
             icon.functions += [entry["Comment"]] if "Comment" in entry else []
     index: dict[str, Any] = {
         "icons": icons.collect(every, blobs),
-        "strings": strings.collect(sources, share / "dict/words"),
+        "strings": strings.collect(sources, share / "dict/words", tips),
         "fonts": {},
     }
     files = {path.stem: path for path in (share / "fonts").rglob("*.[to]tf")}

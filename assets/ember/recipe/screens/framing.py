@@ -25,7 +25,7 @@ def _read() -> tuple[frozenset[str], frozenset[str], tuple[str, ...]]:
     return frozenset(verbs), frozenset(before_of), tuple(f"{beginning} " for beginning in others)
 
 
-_VERBS, _BEFORE_OF, _OTHERS = _read()
+VERBS, _BEFORE_OF, _OTHERS = _read()
 """What an order begins with; of these, what may stand before "of"; beginnings of what is none all the same."""
 _WISHES = [
     "{f}",
@@ -90,10 +90,10 @@ _OWN = re.compile(r"\b(I|me|my|mine|myself|we|us|our|ours)\b")
 def is_order(phrase: str) -> bool:
     """Whether a phrase can follow "I want to", a refusal among them."""
     first, _, rest = phrase.lower().partition(" ")
-    if not rest or first not in _VERBS or f"{first} {rest} ".startswith(_OTHERS):
+    if not rest or first not in VERBS or f"{first} {rest} ".startswith(_OTHERS):
         return False
     if first in _NEGATIVE:
-        return rest.split()[0] in _VERBS
+        return rest.split()[0] in VERBS
     return first in _BEFORE_OF or not rest.startswith("of ")
 
 

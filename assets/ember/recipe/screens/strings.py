@@ -1,19 +1,21 @@
-"""Interface strings with what they mean, read from free programs' sources and installed desktop data.
+"""Interface strings and what they are for, read from free programs' sources and installed desktop data.
 
-Pairs (label, what it does) come from places where programs state both: action tables in C and C++ sources with their
-tooltips, Qt Designer and GtkBuilder files, GSettings schemas, desktop entries. Programs in `HELD_OUT` are not read.
+What labels are for comes from `tips` and from desktop entries. Programs in `HELD_OUT` are not read.
 """
 
 from __future__ import annotations
 
 import html
+import json
 import random
 import re
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
+
+from . import tips
 
 HELD_OUT = frozenset(
     [
@@ -39,59 +41,29 @@ HELD_OUT = frozenset(
         "mate-calc",
         "xarchiver",
         "xfce4-terminal",
+        "catfish",
+        "lxqt-config",
+        "datasette",
+        "jupyterlab",
+        "@jupyterlab",
+        "swagger-ui",
+        "element-plus",
+        "mkdocs",
     ]
 )
 _STRING = r'"((?:[^"\\]|\\.)*)"'
 _MARK = r"(?:N_|_|NC_|Q_|C_|i18n|i18nc|tr|QT_TR_NOOP|QT_TRANSLATE_NOOP)"
-_LABEL_TIP = re.compile(  # { "name", icon, N_("_Label"), accelerator, N_("tooltip") — GtkActionEntry and its relatives
-    rf'{_MARK}\s*\(\s*(?:"[^"]*-action"\s*,\s*)?{_STRING}\s*\)\s*,\s*(?:{_STRING}|NULL|nullptr|0|\{{[^}}]*\}})?\s*,?\s*'
-    rf'{_MARK}\s*\(\s*(?:"[^"]*-action"\s*,\s*)?{_STRING}\s*\)'
-)
 _SINGLE = re.compile(rf"\b{_MARK}\s*\(\s*{_STRING}\s*\)")
-_QT_TIP = re.compile(
-    rf'(\w+)(?:->|\.)set(Text|ToolTip|StatusTip|WhatsThis)\s*\(\s*{_MARK}\s*\(\s*(?:"[^"]*"\s*,\s*)?{_STRING}\s*\)'
-)
 
 
-def clean(text: str, mnemonics: bool = True) -> str | None:
+def clean(text: str) -> str | None:
     """A string as it is shown, or None for those with placeholders, markup or several lines."""
     text = html.unescape(text).replace('\\"', '"').replace("…", "...").replace("\\n", "\n").strip()
-    if mnemonics:
-        text = (
-            re.sub(r"\(&\w\)|(?<![\w&])&(?=\w)|(?<=\w)&(?=\w)|_(?=\w)", "", text, count=1)
-            if " & " not in text
-            else text
-        )
+    if " & " not in text:  # mnemonics
+        text = re.sub(r"\(&\w\)|(?<![\w&])&(?=\w)|(?<=\w)&(?=\w)|_(?=\w)", "", text, count=1)
     if re.search(r"[<>{}\\@%|\n\t_=]|::|https?:", text) or not text.isascii() or not re.search(r"[A-Za-z]{2}", text):
         return None
     return text if 2 <= len(text) <= 110 else None
-
-
-_VERBS = frozenset(
-    word
-    for line in Path(__file__).with_name("verbs.txt").read_text().splitlines()
-    if not line.startswith(("#", "+"))
-    for word in line.split()
-)
-
-
-def _pair(label: str, tip: str, table: bool = False) -> tuple[str, str] | None:
-    """Label and function if they read like that; from code (`table`) only tips that begin with a verb count."""
-    first, second = clean(label), clean(tip, mnemonics=False)
-    if not first or not second or len(first) > 34 or len(first.split()) > 5 or not 12 <= len(second) <= 100:
-        return None
-    first, second = first.rstrip(".: "), second.rstrip(". ")
-    words = second.split()
-    if re.match(r"(Static b|B)inding|Used by|This option", second):
-        return None
-    if (
-        first.lower() == second.lower()
-        or len(words) < 3
-        or len(first) < 2
-        or sum(w[0].isupper() for w in words) > 0.5 * len(words)
-    ):
-        return None
-    return (first, second) if not table or words[0].lower().removesuffix("s") in _VERBS else None
 
 
 def _sources(archive: Path) -> Iterator[tuple[str, str]]:
@@ -109,57 +81,36 @@ def _sources(archive: Path) -> Iterator[tuple[str, str]]:
                     yield member.name, data.read().decode("utf-8", "replace")
 
 
-def _interface_file(text: str) -> Iterator[tuple[str, str]]:
-    """(label, tooltip) of the widgets of a Qt Designer or GtkBuilder file."""
+def _interface_file(text: str) -> Iterator[str]:
+    """Labels and tooltips of a Qt Designer or GtkBuilder file, summaries and descriptions of a GSettings schema."""
     try:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError:
         return
-    for node in root.iter():
-        said: dict[str, str] = {}
-        for prop in node.findall("property"):
-            key = prop.attrib.get("name", "").replace("_", "-")
-            said[key] = prop.findtext("string") or prop.text or ""
-        label = said.get("text") or said.get("label") or said.get("title") or said.get("iconText") or ""
-        tip = (
-            said.get("toolTip")
-            or said.get("statusTip")
-            or said.get("whatsThis")
-            or said.get("tooltip-text")
-            or said.get("tooltip-markup")
-            or ""
-        )
-        if label.strip():
-            yield label.strip(), tip.strip()
-    for key in root.iter("key"):  # GSettings schemas
-        yield (key.findtext("summary") or "").strip(), re.sub(r"\s+", " ", key.findtext("description") or "").strip()
+    for node in root.iter("property"):
+        if re.search(r"text|label|title|tip|what", node.attrib.get("name", ""), re.IGNORECASE):
+            yield (node.findtext("string") or node.text or "").strip()
+    for key in root.iter("key"):
+        for tag in ("summary", "description"):
+            yield re.sub(r"\s+", " ", key.findtext(tag) or "").strip()
 
 
-def from_source(archive: Path) -> tuple[list[tuple[str, str]], set[str]]:
-    """(label, function) pairs and all short or long strings of one source archive."""
-    pairs: list[tuple[str, str]] = []
+def shown(archive: Path) -> set[str]:
+    """All short or long strings of one source archive."""
     strings: set[str] = set()
     for name, text in _sources(archive):
-        found: list[tuple[str, str]] = []
         interface = name.endswith((".ui", ".glade", ".xml.in", ".gschema.xml"))
-        if interface:
-            found = list(_interface_file(text))
-        else:
-            found = [(m[1], m[3]) for m in _LABEL_TIP.finditer(text)]
-            shown: dict[str, str] = {}
-            for match in _QT_TIP.finditer(text):
-                if match[2] == "Text":
-                    shown[match[1]] = match[3]
-                elif match[1] in shown:
-                    found.append((shown[match[1]], match[3]))
-            found += [(m[1], "") for m in _SINGLE.finditer(text)]
-        for label, tip in found:
-            if pair := _pair(label, tip, table=not interface):
-                pairs.append(pair)
-            for said in (label, tip):
-                if shown_text := clean(said, mnemonics=said is label):
-                    strings.add(shown_text.rstrip(": "))
-    return pairs, strings
+        found = _interface_file(text) if interface else (match[1] for match in _SINGLE.finditer(text))
+        strings.update(clear.rstrip(": ") for said in found if (clear := clean(said)))
+    return strings
+
+
+def held_out_questions() -> set[str]:
+    """What the held-out screens are asked; none of it may be learned."""
+    folder = Path(__file__).parents[4] / "tests/data"
+    files = [folder / "screens/screens.json", folder / "answers/screens/screens.json"]
+    records = [record for file in files if file.exists() for record in json.loads(file.read_text())]
+    return {query["q"] for record in records for item in record["items"] for query in item["queries"]}
 
 
 def desktop_entries(folder: Path = Path("/usr/share/applications")) -> dict[str, dict[str, str]]:
@@ -176,20 +127,21 @@ def desktop_entries(folder: Path = Path("/usr/share/applications")) -> dict[str,
     return entries
 
 
-def collect(archives: list[Path], words: Path, seed: int = 0) -> dict[str, Any]:
-    """The string tables of a pack; a twelfth of the labels, sentences, pairs and words is for held-out screens only."""
-    pairs: dict[str, set[str]] = {}
-    strings: set[str] = set()
-    for archive in archives:
-        if any(program in archive.name for program in HELD_OUT):
-            continue
-        more, shown = from_source(archive)
-        strings |= shown
-        for label, does in more:
-            pairs.setdefault(label, set()).add(does)
+def is_held_out(origin: Path) -> bool:
+    return any(origin.name.lower().startswith(program) for program in HELD_OUT)
+
+
+def collect(archives: list[Path], words: Path, others: Iterable[Path] = (), seed: int = 0) -> dict[str, Any]:
+    """The string tables of a pack; a twelfth of the labels, sentences, pairs and words is for held-out screens only.
+
+    Strings are those of source archives, pairs those of the `others` as well: wheels and folders of packages."""
+    known = [archive for archive in archives if not is_held_out(archive)]
+    strings = {text for archive in known for text in shown(archive)}
+    questions = held_out_questions()
+    pairs = tips.collect([*known, *(origin for origin in others if not is_held_out(origin))], questions)
     for said in desktop_entries().values():
-        if (comment := clean(said.get("Comment", ""), False)) and (name := clean(said.get("Name", ""), False)):
-            pairs.setdefault(name, set()).add(comment)
+        if found := tips.phrases.pair(said.get("Name", ""), said.get("Comment", "")):
+            pairs.setdefault(found[0], [found[1]])
     rng = random.Random(seed)
     short = sorted(s for s in strings if len(s) <= 24 and len(s.split()) <= 4 and not s.endswith("."))
     long = sorted(strings - set(short))
@@ -203,7 +155,7 @@ def collect(archives: list[Path], words: Path, seed: int = 0) -> dict[str, Any]:
         ("short", short, 30_000),
         ("long", long, 24_000),
         ("words", vocabulary, 30_000),
-        ("pairs", [[k, sorted(v)] for k, v in sorted(pairs.items())], 30_000),
+        ("pairs", [[label, ways] for label, ways in sorted(pairs.items())], 40_000),
     ):
         rng.shuffle(values)
         values = values[:most]
