@@ -47,7 +47,7 @@ _PARSERS: tuple[tuple[str, Callable[[str, str], Iterator[Said]]], ...] = (
     (r"\.pot$", catalogues.catalogue),
 )
 _LEFT_OUT = re.compile(
-    r"(^|/)(tests?|testing|unittests?|testdata|examples?|demos?|doc|docs|3rdparty|third_party|vendor|deps"
+    r"(^|/)(tests?|testing|unittests?|testdata|examples?|demos?|doc|docs|3rdparty|pdb|third_party|vendor|deps"
     r"|node_modules/.*/node_modules)/"
 )
 

@@ -17,7 +17,8 @@ SHARED = 0.6
 _ACCELERATOR = re.compile(r"\(&\w\)|(?<!&)&(?=[^\s&])|_(?=\w)|~(?=\w)")
 _STRANGE = re.compile(r"[<>{}\\@|\n\t_=^~`*#$]|%\S|::|https?:|www\.|\.\.\.\S|[a-z][A-Z]\w*\.|/\w+/|\[\w+\]|--\w")
 _CODE = re.compile(
-    r"\b(const|pointers?|deprecated|obsolete|callbacks?|widgets?|G?[Oo]bject type|structs?|enum\w*|booleans?"
+    r"\b(const|TRUE|FALSE|eg|string describing|model column|"
+    r"pointers?|deprecated|obsolete|callbacks?|widgets?|G?[Oo]bject type|structs?|enum\w*|booleans?"
     r"|NULL|nullptr|"
     r"API|internal(ly)?|unused|not (yet )?(implemented|used|supported)|TODO|FIXME|hack|RNA|bitmask|bitfield|PSpec|"
     r"GObject|debug\w*|args?|params?|argv|stdin|stdout|stderr|uint\d*|gboolean|signal handler|tuples?|subclass\w*|"
@@ -26,7 +27,8 @@ _CODE = re.compile(
     r"|\b(Gtk|Gdk|Gst|Gegl|Gimp|Q|G|wx|RNA)[A-Z]\w+|\b[a-z]+[A-Z]\w*\(|\b\w+\(\)|\b[a-z]+_[a-z]+",
 )
 _DULL = re.compile(
-    r"(Static b|B)inding|used by\b|same as\b|see\b|default[s:]|no (longer|tooltip)|click here$|unknown|none\b|not? "
+    r"(Static b|B)inding|(is|are|was|will|should|can|must|has|may|could|does|used|=)\b|"
+    r"used by\b|same as\b|see\b|default[s:]|no (longer|tooltip)|click here$|unknown|none\b|not? "
     r"(needed|available)|copyright|example|e\.g\.|note:|warning:|todo|test|name of the (property|attribute|"
     r"parameter|argument)|(a|an|the) (string|integer|float|list|boolean)\b|this (string|message|text)\b"
     r"|translat|tooltip|"
