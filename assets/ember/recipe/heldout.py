@@ -94,7 +94,7 @@ def made_lines(data: Data, each: int, seed: int = 11) -> list[dict]:
         "records, 60": lambda rng: record_document(rng, 60, material.words, wanted=8),
     }
     if material.pairs:
-        kinds["paraphrase pairs, 60 lines"] = lambda rng: pair_document(rng, 60, material.pairs, wanted=8)
+        kinds["paraphrase pairs, 60 lines"] = lambda rng: pair_document(rng, 60, material.pairs, wanted=8, literal=0)
     if material.sentences:
         kinds["prose, 60 sentences"] = lambda rng: prose_document(rng, 60, material.sentences, wanted=8)
     if meanings():

@@ -150,6 +150,8 @@ def sentences_of(documents: np.ndarray, words: Words, count: int, seed: int) -> 
     return found[:count]
 
 
+LITERAL = 0.15
+"""Share of the questions about pairs in the line's own words, which must not be forgotten over others."""
 PAIR_FRAMES = (
     "{}",
     "{}",
@@ -165,7 +167,7 @@ PAIR_FRAMES = (
 )
 
 
-def pair_document(rng: random.Random, count: int, pairs: Pairs, *, wanted: int) -> Document:
+def pair_document(rng: random.Random, count: int, pairs: Pairs, *, wanted: int, literal: float = LITERAL) -> Document:
     """Lines that mostly share a topic word, so that the right one is told by meaning."""
     chosen: list[int] = []
     for _ in range(rng.choice((1, 2, 4))):
@@ -195,7 +197,8 @@ def pair_document(rng: random.Random, count: int, pairs: Pairs, *, wanted: int) 
             if text not in once:
                 document.questions.append((wording.format(question), None))
         elif inside[index][1] in once:
-            document.questions.append((wording.format(inside[index][0]), index))
+            said = lexical(rng, lines, index) if rng.random() < literal else None
+            document.questions.append((said or wording.format(inside[index][0]), index))
     return document
 
 

@@ -33,7 +33,7 @@ from .optim import Optimiser
 from .replay import Batch, Pass, Passes
 from .teacher import Teacher
 
-CYCLE = ("line", "text", "line", "choice", "line", "text", "line", "reply")
+CYCLE = ("line", "text", "line", "choice", "reply", "line", "text", "line", "choice", "text", "line", "reply")
 MATCHED_LAYERS = {3: 6, 7: 14, 11: 21, 14: 27}
 """Student layer -> the teacher layer it was initialised from, outputs matched lightly."""
 WEIGHTS = {"point": 1.0, "text": 3.0, "line": 1.0, "choice": 0.5, "reply": 0.3}
