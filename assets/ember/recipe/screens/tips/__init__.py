@@ -19,7 +19,7 @@ from .code import Said
 
 LARGEST = 3_000_000
 """Bytes of a file that is read."""
-MOST = 3_000
+MOST = 2_700
 """Pairs that are taken of one archive or wheel, at random; a folder holds many programs."""
 OFTEN, WAYS = 3, 12
 """Labels that one function may stand for, and functions of one label."""
