@@ -58,9 +58,8 @@ def test_the_seed_decides(tiny: Engine) -> None:
 
 
 def test_what_was_there_when_it_was_cut_off(tiny: Engine) -> None:
-    answer = collect(
-        tiny.submit(generation([1], guidance=grammar(tiny, {"type": "string"}), **{**HOT, "max_tokens": 4}))
-    )
+    long = grammar(tiny, {"type": "string", "minLength": 200})  # no draw of four tokens closes it
+    answer = collect(tiny.submit(generation([1], guidance=long, **{**HOT, "max_tokens": 4})))
     assert answer.end.reason == "length"
     assert len(answer.ids) == 4
     assert answer.text.startswith('"')
